@@ -261,3 +261,17 @@ async def test_a_turn_shows_what_its_model_thought(served: Served) -> None:
     _, [node] = await served.ask("GET", f"/teams/{team['id']}/board")
     _, turns = await served.ask("GET", f"/threads/{node['thread_id']}")
     assert next(turn["thinking"] for turn in turns if turn["role"] == "assistant") == "Simple."
+
+
+async def test_threads_have_the_names_that_people_know_their_work_by(served: Served) -> None:
+    served.world.script("ada", says(call("finish", summary="done")), *[says("Nearly.")] * 20)
+    _, team = await served.ask("POST", "/teams", {"goal": "Count the beans"})
+    await served.world.settle()
+    agent = f"/agents/{team['coordinator_id']}"
+    await served.ask("POST", f"{agent}/send", {"message": "How far\nare you?"})
+    await served.world.settle()
+    _, threads = await served.ask("GET", f"{agent}/threads")
+    # The oldest first; what the reply began has its words for a name, too.
+    replies = [thread["title"] for thread in threads if thread["kind"] == "reply"]
+    assert threads[0]["title"] == "Count the beans"
+    assert replies == ["Reply to “How far are you?”"]

@@ -2,7 +2,9 @@
 
 import pytest
 
+from agiraph.api.presenters import message_view
 from agiraph.core.domain.agents import Rule
+from agiraph.core.domain.provenance.sinks import RISK_OF_SINK, Sink
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle.teams import NewTeam
 from agiraph.testing import World, call, says
@@ -155,6 +157,25 @@ async def test_a_person_is_shown_the_whole_call_and_nothing_runs_before_they_dec
         {"command": "echo yes > a", "timeout": 120, "network": None},
     )
     assert list((node_folder(world, goal) / "scratch").iterdir()) == []
+
+
+async def test_a_request_carries_the_agents_own_words_and_what_can_go_wrong(world: World) -> None:
+    clean, note = call("bash", command="rm -r build"), call("write_file", path="a.md", content="x")
+    world.script("ada", says("The build folder is **stale**, so I clean it.", clean, note))
+    await world.found("Build it", permissions=(*ASK, Rule(tool="write_file", action="ask")))
+    await world.settle()
+
+    requests = await world.inbox()
+    views = [await world.store.read(message_view, each) for each in requests]
+    words = "The build folder is **stale**, so I clean it."
+    assert sorted((view.reason, view.risks) for view in views) == [
+        (words, ["changes_files"]),
+        (words, ["runs_command", "cannot_be_undone"]),
+    ]
+
+
+def test_every_way_out_has_a_risk() -> None:
+    assert set(RISK_OF_SINK) == set(Sink)
 
 
 async def test_an_approved_call_runs_once_even_after_a_restart(world: World) -> None:

@@ -244,15 +244,24 @@ async def check_board(bait: Bait) -> None:
     await bait.open(f"/t/{place.team}/timeline?view=replay", until="node0")
 
 
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _as_table(fields: dict[str, Any]) -> str:
+    """Return what a page shows of an object: a row for each field, what it holds as JSON."""
+    rows = ((argument_text(name), argument_text(_as_text(held))) for name, held in fields.items())
+    return "\n".join("\t".join(row) for row in rows)
+
+
 async def check_approval(bait: Bait) -> None:
     """A request for approval, on three screens: every character of its call can be seen."""
     place, request = bait.home.board, bait.home.request
     call = hostile.call(bait.home.numbers)
-    written = {
-        name: value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    wanted = {
+        name: _as_table(value) if isinstance(value, dict) else argument_text(_as_text(value))
         for name, value in call.arguments.items()
     }
-    wanted = {name: argument_text(value) for name, value in written.items()}
     for path in (
         f"/t/{place.team}/board?node={bait.home.whole}",
         f"/inbox/{request}",

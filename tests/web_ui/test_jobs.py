@@ -103,5 +103,8 @@ async def test_a_notice_says_what_the_work_waits_for_and_later_that_it_did(visit
     space = detail.locator("xpath=preceding-sibling::span[1]")
     assert await space.evaluate("(it) => it.textContent === ' ' && it.offsetWidth > 1")
     written.set()
-    await expect(cards).to_contain_text("Coordinator asked you: Which bag?")
+    # What needs the person stands once: the card of the question.
+    await thread(page).get_by_role("group", name="Coordinator asks").wait_for()
+    await expect(cards).to_have_count(0)
+    await expect(page.locator("[data-waiting]")).to_have_count(0)
     await expect(detail.locator("xpath=..")).to_contain_text("Pack waited for robin: Write")

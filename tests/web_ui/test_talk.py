@@ -95,7 +95,7 @@ async def test_the_goal_is_the_first_message_and_the_work_is_folded_below_it(des
     await expect(thread(page).get_by_text("I plan it.")).to_have_count(0)
 
     # One line holds the steps, and opens in place; its notice leads to what changed.
-    line = thread(page).get_by_role("button", name=re.compile("tool call"))
+    line = thread(page).get_by_role("button", name=re.compile("steps"))
     await expect(line).to_have_count(1)
     await line.click()
     await thread(page).get_by_text("I plan it.").wait_for()

@@ -79,9 +79,9 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     await rules.get_by_role("button", name="Save the rules").click()
     await page.get_by_text("The rules are saved.").wait_for()
 
-    await part(desk, "Soul").get_by_label("Soul").fill("Be brief.")
+    await part(desk, "Character").get_by_label("Character").fill("Be brief.")
     async with page.expect_response(is_write):
-        await part(desk, "Soul").get_by_role("button", name="Save").click()
+        await part(desk, "Character").get_by_role("button", name="Save").click()
     notifications = part(desk, "Notifications")
     await notifications.get_by_role("button", name="Until I unmute it").click()
     await expect(notifications).to_contain_text("Muted until you unmute it.")
@@ -105,7 +105,7 @@ async def test_everything_about_a_team_is_changed_on_one_page(visit: Visit, tmp_
     await (await saved.value).save_as(tmp_path / "beans.zip")
     with zipfile.ZipFile(tmp_path / "beans.zip") as archive:
         assert "Which beans?" in archive.read("conversation.jsonl").decode()
-    await part(desk, "Soul").get_by_role("link", name="History of SOUL.md").click()
+    await part(desk, "Character").get_by_role("link", name="History of SOUL.md").click()
     versions = page.get_by_role("list", name="Versions").get_by_role("listitem")
     await expect(versions).to_contain_text(["You", "agiraph"])
 

@@ -15,19 +15,21 @@ from agiraph.api.views import (
     NodeView,
     StageView,
     TeamView,
+    ThreadView,
     TriggerView,
     TurnView,
 )
 from agiraph.core.domain.agents import Team, state_of
-from agiraph.core.domain.chat import Turn
-from agiraph.core.domain.ids import PersonId, TeamId
+from agiraph.core.domain.chat import Thread, Turn
+from agiraph.core.domain.ids import AgentId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import CLEAN
+from agiraph.core.domain.provenance.sinks import RISK_OF_SINK, CallRisk
 from agiraph.core.domain.records.acts import Act, describe
 from agiraph.core.domain.records.digest import Digest, Entry
 from agiraph.core.domain.stages import Stage
-from agiraph.core.domain.text.fence import without_marks
+from agiraph.core.domain.text.fence import one_line, without_marks
 from agiraph.core.domain.triggers import LATE_AFTER, Trigger
 from agiraph.core.domain.work import NodeStatus, WorkNode
 from agiraph.core.services.board import jobs, planning, requests, texts, timing
@@ -50,6 +52,8 @@ from agiraph.core.store.lists import overview
 from agiraph.core.store.lists.overview import TeamCounts
 from agiraph.core.store.tx import Tx
 
+PREVIEWED_NAME = 60
+"""Characters of a message that name the reply to it."""
 PREVIEW = 200
 """Characters of an entry of a digest that are shown unless its exact words are asked for."""
 
@@ -179,8 +183,41 @@ def message_view(tx: Tx, message: Message) -> MessageView:
         sources=message.label.sources,
         waits_until=requests.waits_until(tx, message),
         acts=[act_view(act) for act in message.acts],
+        reason=_reason_of(tx, message),
+        risks=_risks_of(message),
         fault_of=None if message.fault is None else message.ref,
     )
+
+
+def _reason_of(tx: Tx, message: Message) -> str:
+    if message.kind != "approval" or message.call is None or message.node_id is None:
+        return ""
+    at = message.created_at
+    return threads.words_beside(tx, message.node_id, message.call.id, before=at)
+
+
+def _risks_of(message: Message) -> list[CallRisk]:
+    """Return what can go wrong with the call of a request, as its way out and its tool declare."""
+    if message.kind != "approval" or message.call is None:
+        return []
+    # All tools are loaded only here: commands without a server load this module, too.
+    from agiraph.core.tools.toolsets import BUILT_IN
+
+    tool, way_out = BUILT_IN.get(message.call.name), message.way_out
+    found: list[CallRisk] = [] if way_out is None else [RISK_OF_SINK[way_out.sink]]
+    if tool is None:
+        # An added tool that asks by a rule of the team has declared nothing here.
+        return found or ["unknown"]
+    properties = tool.properties
+    if properties.runs_commands:
+        found.append("runs_command")
+    if properties.writes_files and "changes_your_files" not in found:
+        found.append("changes_files")
+    if properties.opens_address and not found:
+        found.append("reveals_words")
+    if tool.effect == "once" and not properties.writes_files:
+        found.append("cannot_be_undone")
+    return found
 
 
 def act_view(act: Act) -> ActView:
@@ -190,6 +227,19 @@ def act_view(act: Act) -> ActView:
         words=act.words or act.name,
         is_undone=act.undone_at is not None,
     )
+
+
+def thread_views(tx: Tx, agent_id: AgentId, page: Sequence[Thread]) -> list[ThreadView]:
+    """Return threads of an agent with the names that people know them by."""
+    ids = sorted(thread.node_id for thread in page if thread.node_id is not None)
+    if not ids:
+        return [ThreadView.of(thread, title="") for thread in page]
+    between = (ids[0], ids[-1])
+    found = nodes.of_threads(tx, agent_id, between)
+    titles: dict[NodeId | None, str] = {node.id: texts.subject_of(node) for node in found}
+    for node_id, text in messages.answered_by_replies(tx, agent_id, between).items():
+        titles[node_id] = f"Reply to “{texts.truncate(one_line(text), PREVIEWED_NAME)}”"
+    return [ThreadView.of(t, title=titles.get(t.node_id, "")) for t in page]
 
 
 def turn_views(

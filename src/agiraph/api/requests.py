@@ -151,7 +151,7 @@ class NewTeam(
     soul: str = Field(
         default="",
         max_length=100_000,
-        description="The team's identity: the content of its SOUL.md.",
+        description="The team's character: the content of its SOUL.md.",
     )
     budget: BudgetRequest | None = None
     tools: list[str] = Field(default_factory=list[str], max_length=200)

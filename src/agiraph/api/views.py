@@ -26,6 +26,7 @@ from agiraph.core.domain.messages import (
     StoppedBy,
 )
 from agiraph.core.domain.provenance.grants import GrantKind
+from agiraph.core.domain.provenance.sinks import CallRisk
 from agiraph.core.domain.records.acts import ActKind
 from agiraph.core.domain.records.deliveries import Delivery
 from agiraph.core.domain.records.doubts import Doubt
@@ -394,6 +395,8 @@ class MessageView(View):
     call: ToolCallView | None = Field(
         description="For an approval: the tool call to decide on, complete. Show it as plain text."
     )
+    reason: str = Field(description="Of an approval: what its agent wrote beside the call.")
+    risks: list[CallRisk] = Field(description="Of an approval: what can go wrong with the call.")
     stopped_by: StoppedBy | None = Field(
         description="For a question that agiraph asks for the agent: why its work cannot go on. "
         "Any answer lets it try again."
@@ -557,6 +560,7 @@ class ThreadView(View):
     node_id: str | None
     kind: Lane
     parent_id: str | None
+    title: str = Field(description="Its name for people: its task, or the message it answers.")
     created_at: datetime
     closed_at: datetime | None
     pruned_at: datetime | None = Field(

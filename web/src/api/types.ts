@@ -4674,6 +4674,16 @@ export interface components {
             /** @description For an approval: the tool call to decide on, complete. Show it as plain text. */
             call: components["schemas"]["ToolCallView"] | null;
             /**
+             * Reason
+             * @description Of an approval: what its agent wrote beside the call.
+             */
+            reason: string;
+            /**
+             * Risks
+             * @description Of an approval: what can go wrong with the call.
+             */
+            risks: ("reveals_words" | "reaches_allowed_hosts" | "reaches_any_host" | "sends_your_files" | "sends_to_others" | "changes_outside" | "changes_your_files" | "changes_files" | "acts_later" | "more_tools" | "runs_program" | "runs_command" | "unconfined" | "cannot_be_undone" | "unknown")[];
+            /**
              * Stopped By
              * @description For a question that agiraph asks for the agent: why its work cannot go on. Any answer lets it try again.
              */
@@ -4975,7 +4985,7 @@ export interface components {
             model: string;
             /**
              * Soul
-             * @description The team's identity: the content of its SOUL.md.
+             * @description The team's character: the content of its SOUL.md.
              * @default
              */
             soul: string;
@@ -6934,6 +6944,11 @@ export interface components {
             kind: "work" | "reply" | "reflection";
             /** Parent Id */
             parent_id: string | null;
+            /**
+             * Title
+             * @description Its name for people: its task, or the message it answers.
+             */
+            title: string;
             /**
              * Created At
              * Format: date-time

@@ -1,11 +1,12 @@
-/** WaitingBar: a bar on a team's pages while a question of the team is open, with a link to the next one. */
+/** WaitingBar: a bar on a team's pages while a question of the team is open that is not on screen, with a link to the next one. */
 import { Link, useLocation } from "@tanstack/react-router";
 import { ArrowRight } from "lucide-react";
 import { authorOf, titleOf } from "@/parts/entries";
-import { isLate, questionAfter, useTeamQuestions } from "@/parts/unanswered";
+import { isLate, questionAfter, useQuestionsInView, useTeamQuestions } from "@/parts/unanswered";
 
 export default function WaitingBar({ team }: { team: string }) {
-  const questions = useTeamQuestions(team);
+  const inView = useQuestionsInView((state) => state.ids);
+  const questions = useTeamQuestions(team).filter((item) => !inView.has(item.message.id));
   const href = useLocation({ select: (location) => location.href });
   const next = questionAfter(href, questions);
   if (!next) return null;

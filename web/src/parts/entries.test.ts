@@ -57,7 +57,7 @@ describe("inbox entries", () => {
   it("name doubts in the label, and begin with the result", () => {
     const item = entry({ message: { kind: "result", text: "All beans: 62.", doubts: [{ kind: "file", words: "`a.md` is missing", node_id: null, title: "" }] } });
     expect(labelOf(item)).toEqual({ text: "Done, with doubts", tone: "wait" });
-    expect([splitNote(item), titleOf(item), previewOf(item)]).toEqual([{ note: "", rest: "All beans: 62." }, "All beans: 62.", "All beans: 62."]);
+    expect([splitNote(item), titleOf(item), previewOf(item)]).toEqual([{ note: "", rest: "All beans: 62." }, "All beans: 62.", ""]);
   });
 
   it("have titles without the marks of Markdown", () => {
@@ -66,10 +66,21 @@ describe("inbox entries", () => {
     expect(titled("", "## The `my_file.py` is _done_\n\nMore.")).toBe("The my_file.py is done");
   });
 
-  it("show what a person answers literally", () => {
+  it("have no preview that repeats the title", () => {
+    const previewed = (title: string, text: string) => previewOf(entry({ message: { kind: "result", title, text } }));
+    expect(previewed("The **list** is written", "The list is written.")).toBe("");
+    expect(previewed("", "# The list\n\nHas **two** shirts.")).toBe("Has two shirts.");
+    expect(previewed("The list", "Two shirts.")).toBe("Two shirts.");
+    const long = `${"beans ".repeat(20)}and rice`;
+    expect(previewed("", long)).toBe(long);
+  });
+
+  it("show what a person answers with all but its marks of emphasis", () => {
     const item = entry({ needs_answer: true, message: { kind: "question", title: "", text: "Keep *a_b*\u202E?" } });
     const longer = entry({ needs_answer: true, message: { kind: "question", title: "", text: "Keep *a*?\nOr *b*\u202E?" } });
-    expect(previewOf(longer)).toBe("Keep *a*?\nOr *b*⟨U+202E⟩?");
+    expect(previewOf(longer)).toBe("Or b⟨U+202E⟩?");
+    const hiding = entry({ needs_answer: true, message: { kind: "question", title: "", text: "Go on?\n**Now** <!-- and delete --> [x](https://y 'z')" } });
+    expect(previewOf(hiding)).toBe("Now <!-- and delete --> [x](https://y 'z')");
     const call = entry({ needs_answer: true, message: { kind: "approval", title: "", text: "May I?", call: { id: "c", name: "bash", arguments: { command: "curl \u0430pple.com" } } } });
     expect(previewOf(call)).toBe("curl ⟨U+0430⟩pple.com");
     expect([labelOf(item).text, titleOf(item), previewOf(item)]).toEqual(["Question", "Keep a_b⟨U+202E⟩?", ""]);

@@ -3,7 +3,7 @@ import type { InboxItem } from "@/api/client";
 import { messageLabel } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { SYSTEM } from "@/lib/participants";
-import { plainText } from "@/reading/plainText";
+import { plainText, withoutEmphasis } from "@/reading/plainText";
 import { revealHidden, revealSuspect } from "@/reading/visible";
 import type { Tone } from "@/ui";
 
@@ -49,6 +49,8 @@ export function splitNote({ message }: InboxItem): { note: string; rest: string 
 }
 
 const MAX_TITLE = 120;
+/** A list shows two lines of a text. */
+const MAX_PREVIEW = 600;
 function firstLine(text: string): string {
   const line = text.trimStart().split("\n")[0]!.replace(/^#+\s*/, "");
   return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1).trimEnd()}…` : line;
@@ -62,15 +64,20 @@ export const titleOf = (item: InboxItem): string => {
 /** Return the text without the note and without a first heading that repeats the title. */
 export const bodyOf = (item: InboxItem): string => splitNote(item).rest.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (revealHidden(plainText(head)) === titleOf(item) ? "" : all));
 
-/** Return the preview: text that the person answers is shown literally, other text without Markdown characters. */
+/** Return the preview: text that the person answers keeps all but its marks of emphasis, other text loses all of Markdown. What the title says already is left out. */
 export function previewOf(item: InboxItem): string {
   const { call, text } = item.message;
   if (call) return revealSuspect(firstArgument(call.arguments));
-  // A question of one line is its own title.
-  if (item.needs_answer) return revealHidden(plainText(text)) === titleOf(item) ? "" : revealHidden(text);
+  if (item.needs_answer) return withoutTitle(revealHidden(withoutEmphasis(text.slice(0, MAX_PREVIEW))), titleOf(item));
   const { note } = splitNote(item);
   const ended = note && !/[.!?:…]$/.test(note) ? `${note}.` : note;
-  return [ended, plainText(bodyOf(item))].filter(Boolean).join(" ");
+  return [ended, withoutTitle(plainText(bodyOf(item)), titleOf(item))].filter(Boolean).join(" ");
+}
+
+/** Return the text without a title that is its first line. A title that is cut stays at its beginning: a person reads on there. */
+function withoutTitle(text: string, title: string): string {
+  const rest = text.startsWith(title) ? text.slice(title.length) : text;
+  return /^[.:]?\s*(\n|$)/.test(rest) ? rest.replace(/^[.:]?\s*/, "") : text;
 }
 
 /** Return the beginning of a call's first argument, to tell calls apart. The question card shows the complete call. */

@@ -1,5 +1,7 @@
 /** Unanswered: the questions and requests that the person has not answered yet. All badges and lists use this module, so that their numbers and their order agree. */
 import { useQuery } from "@tanstack/react-query";
+import { type RefObject, useEffect } from "react";
+import { create } from "zustand";
 import type { InboxItem } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
 import { isFinished } from "@/lib/endings";
@@ -14,6 +16,28 @@ export const unansweredItems = (items: InboxItem[] | undefined): InboxItem[] => 
 export function useTeamQuestions(team: string): InboxItem[] {
   const { data } = useQuery(inboxQuery);
   return unansweredItems(data?.items).filter((item) => item.message.team_id === team || item.waiting_work.some((work) => work.team_id === team));
+}
+
+/** The questions whose cards are on screen. What points at one of them is not shown beside it: each question stands once. */
+export const useQuestionsInView = create<{ ids: ReadonlySet<string> }>(() => ({ ids: new Set() }));
+
+function setInView(id: string, isInView: boolean): void {
+  const { ids } = useQuestionsInView.getState();
+  if (ids.has(id) !== isInView) useQuestionsInView.setState({ ids: new Set(isInView ? [...ids, id] : [...ids].filter((one) => one !== id)) });
+}
+
+/** Note while the card of a question is on screen. */
+export function useNoteInView(id: string, card: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    if (!card.current) return;
+    // The last entry is the newest.
+    const observer = new IntersectionObserver((entries) => setInView(id, entries.at(-1)!.isIntersecting));
+    observer.observe(card.current);
+    return () => {
+      observer.disconnect();
+      setInView(id, false);
+    };
+  }, [id, card]);
 }
 
 /** Whether a task waits for the answer to this question. */

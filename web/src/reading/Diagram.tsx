@@ -16,7 +16,19 @@ const MAX_LINES = 250;
 
 const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-async function draw(source: string): Promise<string> {
+/** Words in a label, in which a semicolon ends nothing; and a semicolon that ends a statement. */
+const LABEL_OR_END = /"[^"]*"|\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|\|[^|]*\||;[ \t]*/g;
+const GRAPH = /^\s*((?:graph|flowchart)[ \t]+(?:TD|TB|BT|RL|LR))[ \t]*;?[ \t]*/;
+
+/** Return a diagram with a line for each of its statements: the library reads no others, and agents write short diagrams in one line. */
+export function inLines(source: string): string {
+  if (source.trim().includes("\n") && !GRAPH.test(source)) return source;
+  const split = source.trim().replace(LABEL_OR_END, (part) => (part.startsWith(";") ? "\n" : part));
+  return split.replace(GRAPH, "$1\n").replace(/\n\s*\n/g, "\n").trimEnd();
+}
+
+async function draw(given: string): Promise<string> {
+  const source = inLines(given);
   if (source.length > MAX_CHARACTERS || source.split("\n").length > MAX_LINES) throw new Error("too large");
   const svg = await renderMermaid(source, {
     bg: color("--surface"), fg: color("--ink"), line: color("--ink-3"), accent: color("--ink-2"), muted: color("--ink-2"),

@@ -4,14 +4,11 @@
  * It is rendered as text nodes: no Markdown, no HTML, nothing shortened, and hidden characters are shown as code
  * points. Otherwise a model could show the person one command and run another.
  */
-import { Fragment, memo } from "react";
-import type { Schemas } from "@/api/client";
+import { memo } from "react";
 import { cx } from "@/lib/cx";
-import { splitPieces } from "@/reading/pieces";
-import { otherScripts, type Part, splitHidden, splitSuspect } from "@/reading/visible";
-import { EndMark, MustRead } from "@/reading/ReadGate";
+import { type Part, splitHidden, splitSuspect } from "@/reading/visible";
 
-interface LiteralProps {
+export interface LiteralProps {
   text: string;
   /** Whether emoji sequences stay whole. */
   keepEmoji?: boolean;
@@ -24,45 +21,27 @@ export const Literal = memo(function Literal(props: LiteralProps) {
   return <Parts parts={partsOf(props)} />;
 });
 
-/** As `Literal`, for a text that a decision depends on: `ReadGate` knows which of its pieces were on screen. */
-const LiteralToRead = memo(function LiteralToRead(props: LiteralProps) {
-  return (
-    <MustRead of={props.text}>
-      {splitPieces(partsOf(props)).map((parts, at) => (
-        <Fragment key={at}>
-          <Parts parts={parts} />
-          <EndMark />
-        </Fragment>
-      ))}
-    </MustRead>
-  );
-});
+export const partsOf = ({ text, keepEmoji = false, isCode = false }: LiteralProps): Part[] => (isCode ? splitSuspect(text) : splitHidden(text, { keepEmoji }));
 
-const partsOf = ({ text, keepEmoji = false, isCode = false }: LiteralProps): Part[] => (isCode ? splitSuspect(text) : splitHidden(text, { keepEmoji }));
-
-const Parts = ({ parts }: { parts: readonly Part[] }) =>
+export const Parts = ({ parts }: { parts: readonly Part[] }) =>
   parts.map((part, at) =>
     part.code === null ? (
       part.text
     ) : (
-      <mark key={at} data-code={part.code} title="Not what it looks like: a hidden character, or one that resembles another" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
-        {part.code}
-      </mark>
+      <HiddenCharacter key={at} code={part.code} />
     ),
   );
 
-/** The text of a question. */
-export const QuestionText = ({ text, className }: { text: string; className?: string }) => (
-  // A fixed base direction: right-to-left words in the text cannot change the order of the words around them.
-  <p dir="ltr" data-words className={cx("literal", className)}>
-    <LiteralToRead text={text} keepEmoji />
-  </p>
+export const HiddenCharacter = ({ code }: { code: string }) => (
+  <mark data-code={code} title="Not what it looks like: a hidden character, or one that resembles another" className="rounded-[3px] bg-fail-bg px-0.5 font-mono text-[0.9em] text-fail">
+    {code}
+  </mark>
 );
 
 /** Text that may be long: one that does not fit is scrolled in place, complete, and its size is shown. */
 export function LongText({ text, label, id, isCode = false }: { text: string; label: string; id?: string; isCode?: boolean }) {
   const style = cx("literal", isCode ? "font-mono text-xs leading-5" : "text-sm");
-  const lineCount = text.split("\n").length;
+  const lineCount = countLines(text);
   const isLong = text.length > LONG_CHARACTERS || lineCount > LONG_LINES;
   return (
     <>
@@ -80,73 +59,11 @@ export function LongText({ text, label, id, isCode = false }: { text: string; la
   );
 }
 
-const sizeText = (text: string, lineCount: number): string => `${lineCount > 1 ? `${lineCount.toLocaleString("en")} lines, ` : ""}${[...text].length.toLocaleString("en")} characters`;
+/** Return how many lines a text has; one that ends with a line end has none behind it. */
+export const countLines = (text: string): number => text.replace(/\n$/, "").split("\n").length;
 
-type PendingCall = NonNullable<Schemas["MessageView"]["call"]>;
+export const sizeText = (text: string, lineCount: number): string => `${lineCount > 1 ? `${lineCount.toLocaleString("en")} lines, ` : ""}${[...text].length.toLocaleString("en")} characters`;
 
-/** A call that waits for approval: its tool and all arguments, complete. Long arguments scroll; `ReadGate` knows whether all of them was seen. */
-export function ApprovalCall({ call, className }: { call: PendingCall; className?: string }) {
-  const given = Object.entries(call.arguments).filter(([, value]) => value !== null);
-  const missing = Object.keys(call.arguments).filter((name) => call.arguments[name] === null);
-  return (
-    <dl data-call={call.name} className={cx("mt-2 overflow-hidden rounded-md border border-line-2 bg-surface", className)}>
-      <div className="flex items-baseline gap-2 border-b border-line px-3 py-1.5 text-sm">
-        <dt className="text-ink-2">Tool</dt>
-        <dd data-tool dir="ltr" className="min-w-0 literal font-mono font-semibold">
-          <LiteralToRead text={call.name} isCode />
-        </dd>
-      </div>
-      {given.map(([name, value]) => (
-        <Argument key={name} name={name} value={value} />
-      ))}
-      {missing.length > 0 && (
-        <div data-missing className="flex gap-1 px-3 py-1.5 text-xs text-ink-2">
-          <dt>Not given:</dt>
-          <dd dir="ltr" className="min-w-0 literal">
-            <LiteralToRead text={missing.join(", ")} isCode />
-          </dd>
-        </div>
-      )}
-    </dl>
-  );
-}
-
-/** Return an argument as text: words as they are, anything else as JSON, one value a line. */
-const argumentText = (value: unknown): string => (typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
-
-function Argument({ name, value }: { name: string; value: unknown }) {
-  const text = argumentText(value);
-  const lineCount = text.split("\n").length;
-  const scripts = otherScripts(text);
-  return (
-    <div className="border-b border-line px-3 py-1.5 last:border-b-0">
-      <dt className="flex flex-wrap items-baseline justify-between gap-x-3 text-xs text-ink-2">
-        <span dir="ltr" className="literal">
-          <LiteralToRead text={name} isCode />
-        </span>
-        {(lineCount > 1 || text.length > LONG_CHARACTERS) && (
-          <span dir="auto" className="tabular text-2xs">{sizeText(text, lineCount)}</span>
-        )}
-      </dt>
-      <dd>
-        <pre
-          dir="ltr"
-          tabIndex={0}
-          role="group"
-          aria-label={name}
-          data-argument={name}
-          // bidi-override shows the characters in the order in which they are stored, also those of right-to-left scripts.
-          // break-spaces gives every space its place: a run of them cannot hang out of the box.
-          className="scroll max-h-[40vh] text-xs literal font-mono leading-5 [tab-size:4] [unicode-bidi:bidi-override] [white-space:break-spaces]"
-        >
-          <LiteralToRead text={text} isCode />
-        </pre>
-        {scripts.length > 0 && <p className="text-2xs text-ink-2">Some letters are {scripts.join(" and ")}; they may look like Latin ones.</p>}
-      </dd>
-    </div>
-  );
-}
-
-/** A text longer than this does not fit its place, so its size is shown. */
-const LONG_CHARACTERS = 400;
-const LONG_LINES = 12;
+/** A text longer than this does not fit its place, so it is folded, and its size is shown. */
+export const LONG_CHARACTERS = 400;
+export const LONG_LINES = 12;

@@ -1,6 +1,7 @@
 /** Markdown: agents' text as Markdown. Plain text is shown until the Markdown chunk is loaded, and if rendering fails. */
 import { Component, memo, type ReactNode, Suspense } from "react";
 import { withoutMarks } from "@/reading/fence";
+import { Literal } from "@/reading/Literal";
 import { lazyChunk } from "@/live/chunks";
 
 const MarkdownBody = lazyChunk(() => import("@/reading/MarkdownBody"));
@@ -18,6 +19,29 @@ export const Markdown = memo(function Markdown({ text: given, breaks = false, is
         <MarkdownBody text={text} breaks={breaks} />
       </Suspense>
     </MarkdownErrorBoundary>
+  );
+});
+
+/** Text that a person decides by as Markdown that hides nothing but its marks: HTML, links and references stay as they are written, and hidden characters are shown as code points. */
+export const WholeMarkdown = memo(function WholeMarkdown({ text, className }: { text: string; className?: string }) {
+  const literal = (
+    <p className="literal">
+      <Literal text={text} keepEmoji />
+    </p>
+  );
+  // A fixed base direction: right-to-left words in the text cannot change the order of the words around them.
+  return (
+    <div dir="ltr" data-words className={className}>
+      {HAS_MARKUP.test(text) ? (
+        <MarkdownErrorBoundary fallback={literal} text={text}>
+          <Suspense fallback={literal}>
+            <MarkdownBody text={text} breaks isWhole />
+          </Suspense>
+        </MarkdownErrorBoundary>
+      ) : (
+        literal
+      )}
+    </div>
   );
 });
 

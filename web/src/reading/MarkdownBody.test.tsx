@@ -4,6 +4,7 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import { markFormulas } from "@/reading/formulas";
 import MarkdownBody, { isQuick, splitBlocks } from "@/reading/MarkdownBody";
+import { revealHidden } from "@/reading/visible";
 
 const HOSTILE = [
   "<script>alert(1)</script>",
@@ -25,6 +26,35 @@ const HOSTILE = [
   "<details ontoggle=alert(1) open>x</details>",
   "&lt;script&gt;alert(1)&lt;/script&gt;",
 ];
+
+const DECIDED = [
+  ...HOSTILE,
+  "Shall I go on?\n<!-- and delete -->\n\n[x]: https://y '\u202emore'\n```bash rm\nls\n```",
+  "[ok](https://evil.invalid 'and delete') and ![a](b 'c') [a][b]\n\n[b]: https://e.x 'rm'",
+  "A note[^1] and one more.\n\n[^1]: hidden\n[^2]: never named",
+  "| a | b |\n|---|---|\n| 1 | 2 | and a third | and a fourth |",
+  "# Head\n\n**bold** _it_ ~~gone~~ `code`\n\n- one\n- [ ] two\n\n> quoted\n\n---\n\nlast",
+  "&#8238;turned &zwnj; \\*star\\* r\u200bm \ufeff line\rback",
+  "$x^2$ and ```mermaid\ngraph TD; A-->B\n```",
+  "```mermaid\ngraph TD; A-->B\n```",
+  "<https://a.example/?q=1> and https://b.example www.c.example",
+];
+const words = (text: string): string => text.replace(/[^\p{L}\p{N}]/gu, "");
+
+describe("Markdown that a person decides by", () => {
+  it.each(DECIDED)("hides no word of %j", (text) => {
+    const { container } = render(<MarkdownBody text={text} breaks isWhole />);
+    expect(words(container.textContent!)).toBe(words(revealHidden(text)));
+    expect(container.querySelectorAll("script, img, iframe, style, a, details")).toHaveLength(0);
+  });
+
+  it("shows emphasis, headings and lists without their marks, and marks hidden characters", () => {
+    const { container } = render(<MarkdownBody text={"## Which?\n\n**One** or r\u200bm"} breaks isWhole />);
+    expect(container.textContent).toBe("Which?One or r⟨U+200B⟩m");
+    expect(container.querySelector("h2")).not.toBeNull();
+    expect(container.querySelector("mark")!.getAttribute("data-code")).toBe("⟨U+200B⟩");
+  });
+});
 
 describe("Markdown", () => {
   it.each(HOSTILE)("renders %s as text only", (text) => {

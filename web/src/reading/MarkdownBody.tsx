@@ -14,7 +14,9 @@ import { copyText } from "@/lib/clipboard";
 import { Button, Dialog } from "@/ui";
 import { formulaOf, markFormulas } from "@/reading/formulas";
 import { highlightCode } from "@/reading/highlight";
+import { HiddenCharacter } from "@/reading/Literal";
 import { linkPaths, mayBePath, PathLink } from "@/reading/paths";
+import { revealHidden } from "@/reading/visible";
 import { ownPage } from "@/lib/screens";
 
 // Loaded with the first formula and the first diagram.
@@ -34,8 +36,9 @@ const countMarks = (text: string): number => text.match(/[!-/:-@[-`{-~\n\r\t]/g)
 /** Whether a text can be parsed as a whole without blocking the page. */
 export const isQuick = (text: string): boolean => countMarks(text) <= MAX_MARKS_OF_WHOLE && splitBlocks(text).every((block) => countMarks(block) <= MAX_MARKS);
 
-export default memo(function MarkdownBody({ text, breaks }: { text: string; breaks: boolean }) {
-  const blocks = useMemo(() => splitBlocks(markFormulas(text)).map((block) => ({ text: block, marks: countMarks(block) })), [text]);
+/** `isWhole`: a person decides by the text, so that nothing in it may be hidden; see `keepWhole`. */
+export default memo(function MarkdownBody({ text, breaks, isWhole = false }: { text: string; breaks: boolean; isWhole?: boolean }) {
+  const blocks = useMemo(() => splitBlocks(isWhole ? revealHidden(text) : markFormulas(text)).map((block) => ({ text: block, marks: countMarks(block) })), [text, isWhole]);
   const [budget, setBudget] = useState(MARKS_AT_ONCE);
   let left = budget;
   const shown = blocks.map((block) => {
@@ -50,7 +53,7 @@ export default memo(function MarkdownBody({ text, breaks }: { text: string; brea
   }, [isDone, budget]);
   return (
     <div className={breaks ? "prose prose-breaks" : "prose"}>
-      {shown.map((block, at) => (block.marks > MAX_MARKS ? <CostlyBlock key={at} text={block.text} /> : block.isDue ? <Block key={at} text={block.text} /> : <PlainBlock key={at} text={block.text} />))}
+      {shown.map((block, at) => (block.marks > MAX_MARKS ? <CostlyBlock key={at} text={block.text} isWhole={isWhole} /> : block.isDue ? <Block key={at} text={block.text} isWhole={isWhole} /> : <PlainBlock key={at} text={block.text} />))}
     </div>
   );
 });
@@ -58,9 +61,9 @@ export default memo(function MarkdownBody({ text, breaks }: { text: string; brea
 const PlainBlock = ({ text }: { text: string }) => <p dir="auto" className="whitespace-pre-wrap">{text}</p>;
 
 /** A block with so many marks that it is shown as it is written, until the person asks for more. */
-function CostlyBlock({ text }: { text: string }) {
+function CostlyBlock({ text, isWhole }: { text: string; isWhole: boolean }) {
   const [isWanted, setWanted] = useState(false);
-  if (isWanted) return <Block text={text} />;
+  if (isWanted) return <Block text={text} isWhole={isWhole} />;
   return (
     <>
       <p className="not-prose">
@@ -77,19 +80,78 @@ const MAX_CACHED_BLOCKS = 800;
 const blockCache = new Map<string, ReactElement>();
 
 /** One block of Markdown, cached by its text. While a reply streams in, only its last block is parsed again; a row that scrolls back into view is not parsed at all. */
-const Block = memo(function Block({ text }: { text: string }) {
-  const cached = blockCache.get(text);
+const Block = memo(function Block({ text, isWhole }: { text: string; isWhole: boolean }) {
+  const key = isWhole ? `whole\n${text}` : text;
+  const cached = blockCache.get(key);
   if (cached) return cached;
   // ReactMarkdown uses no hooks, so it may be called as a function, and its elements can be cached.
-  const rendered = ReactMarkdown({ children: text, remarkPlugins: PLUGINS, rehypePlugins: HTML_PLUGINS, skipHtml: true, components, urlTransform: safeUrl });
+  const rendered = ReactMarkdown({
+    children: text,
+    remarkPlugins: isWhole ? WHOLE_PLUGINS : PLUGINS,
+    rehypePlugins: isWhole ? WHOLE_HTML_PLUGINS : HTML_PLUGINS,
+    skipHtml: !isWhole,
+    components: isWhole ? WHOLE_COMPONENTS : components,
+    urlTransform: safeUrl,
+  });
   if (blockCache.size >= MAX_CACHED_BLOCKS) blockCache.delete(blockCache.keys().next().value!);
-  blockCache.set(text, rendered);
+  blockCache.set(key, rendered);
   return rendered;
 });
 const PLUGINS = [remarkGfm, () => linkPaths];
 export const HTML_PLUGINS = [() => setDirections];
 
+/** What may stand for other characters or hide some. In a text that a person decides by, these stay as they are written. */
+const NOT_WHOLE = [
+  "autolink", "characterEscape", "characterReference", "definition", "gfmFootnoteCall", "gfmFootnoteDefinition", "gfmPotentialFootnoteCall", "hardBreakEscape", "htmlFlow", "htmlText",
+  "labelEnd", "labelStartImage", "labelStartLink", "setextUnderline",
+];
+
+interface TextNode {
+  type: string;
+  value?: string;
+  lang?: string | null;
+  meta?: string | null;
+  align?: (string | null)[];
+  children?: TextNode[];
+}
+
+/** A plugin that lets Markdown hide nothing but its marks of emphasis, headings, lists, code and tables. */
+function keepWhole(this: unknown): (tree: unknown) => void {
+  const data = (this as { data: () => { micromarkExtensions?: unknown[] } }).data();
+  (data.micromarkExtensions ??= []).push({ disable: { null: NOT_WHOLE } });
+  return (tree) => showRest(tree as TextNode);
+}
+
+/** Show the words beside the mark of a block of code, and the cells of a row that is longer than its table. */
+function showRest(node: TextNode): void {
+  if (node.type === "table") {
+    const width = Math.max(...node.children!.map((row) => row.children!.length));
+    node.align = Array.from({ length: width }, (_, column) => node.align?.[column] ?? null);
+  }
+  node.children = node.children?.flatMap((child) => {
+    const beside = child.type === "code" ? [child.lang, child.meta].filter(Boolean).join(" ") : "";
+    return beside ? [{ type: "paragraph", children: [{ type: "text", value: beside }] }, child] : [child];
+  });
+  node.children?.forEach(showRest);
+}
+
+const CODE_POINT = /(\u27E8U\+[0-9A-F]{4,6}(?:×\d+)?\u27E9)/;
+
+/** Mark the code points of hidden characters, as `Literal` does. Code shows them without the mark. */
+function markHidden(node: HtmlNode): void {
+  if (node.tagName === "code" || node.tagName === "mark" || !node.children) return;
+  node.children = node.children.flatMap((child) => {
+    if (child.type !== "text" || !CODE_POINT.test(child.value!)) return [child];
+    return child.value!.split(CODE_POINT).map((value, at): HtmlNode => (at % 2 ? { type: "element", tagName: "mark", properties: { dataCode: value }, children: [{ type: "text", value }] } : { type: "text", value }));
+  });
+  node.children.forEach(markHidden);
+}
+const WHOLE_PLUGINS = [remarkGfm, keepWhole, () => linkPaths];
+const WHOLE_HTML_PLUGINS = [() => markHidden];
+
 interface HtmlNode {
+  type?: string;
+  value?: string;
   tagName?: string;
   properties?: Record<string, unknown>;
   children?: HtmlNode[];
@@ -164,6 +226,14 @@ export const components: Components = {
   input: ({ checked, type }) => (type === "checkbox" ? <input type="checkbox" checked={checked ?? false} disabled readOnly aria-label={checked ? "Done" : "Open"} /> : null),
 };
 
+const WHOLE_COMPONENTS: Components = {
+  ...components,
+  // A diagram and a formula show less than their source.
+  code: ({ className, children }) => <code className={className}>{children}</code>,
+  mark: ({ children }) => <HiddenCharacter code={String(children)} />,
+  pre: ({ children }) => <CodeBlock code={codeOf(children).code} language="" />,
+};
+
 /** A link that opens only after a dialog has shown its address. The text of a link may name another address. */
 function ConfirmedLink({ href, children }: { href: string; children: ReactNode }) {
   const [isConfirming, setIsConfirming] = useState(false);
@@ -219,11 +289,14 @@ function decoded(href: string): string {
   }
 }
 
+function codeOf(children: ReactNode): { code: string; language: string } {
+  const inner = isValidElement<{ className?: string; children?: ReactNode }>(children) ? children.props : {};
+  return { code: String(inner.children ?? "").replace(/\n$/, ""), language: /language-([\w+#-]+)/.exec(inner.className ?? "")?.[1] ?? "" };
+}
+
 /** A fenced block: code, a diagram, or a formula. */
 function Fence({ children }: { children: ReactNode }) {
-  const inner = isValidElement<{ className?: string; children?: ReactNode }>(children) ? children.props : {};
-  const code = String(inner.children ?? "").replace(/\n$/, "");
-  const language = /language-([\w+#-]+)/.exec(inner.className ?? "")?.[1] ?? "";
+  const { code, language } = codeOf(children);
   const block = <CodeBlock code={code} language={language} />;
   if (language === "mermaid") return <SeenDiagram source={code} fallback={block} />;
   if (language === "math" || language === "latex-math") {

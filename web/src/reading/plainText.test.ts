@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { plainText } from "@/reading/plainText";
+import { plainText, withoutEmphasis } from "@/reading/plainText";
 
 describe("plain text of Markdown", () => {
   it("keeps the underscores of names", () => {
@@ -20,5 +20,12 @@ describe("plain text of Markdown", () => {
 
   it("shows the cells of a table in a row", () => {
     expect(plainText("| a | b |\n|---|---|\n| 1_000 | 2 |")).toBe("a b \n 1_000 2");
+  });
+});
+
+describe("text without emphasis", () => {
+  it("loses marks and nothing else", () => {
+    expect(withoutEmphasis("## Which?\n**One** or _two_, `rm -rf x`")).toBe("Which?\nOne or two, rm -rf x");
+    for (const text of ["[a](https://b 'c')", "2*3*4 and *.py", "<!-- x --> ![a](b)", "|a|b|\n|---|---|", "my_file_name __init__"]) expect(withoutEmphasis(text)).toBe(text);
   });
 });

@@ -18,6 +18,18 @@ function withoutMarks(text: string): string {
     .replace(/[ \t]*\|[ \t]*/g, " ");
 }
 
+/** Emphasis around whole words: an asterisk inside a number or a word may be meant as it is. */
+const EMPHASIS = /(?<![\p{L}\p{N}*])(\*{1,3})(?=[^\s*])([^*]*[^\s*])\1(?![\p{L}\p{N}*])/gu;
+const HEADING = /^[ \t]*#{1,6}[ \t]+/gm;
+
+/** Return a text without the marks of emphasis, headings and code. All else stays, so that a person can decide by it. */
+export function withoutEmphasis(text: string): string {
+  const pieces = text.split(/(`+)([^`]+)\1/);
+  let shown = "";
+  for (let at = 0; at < pieces.length; at += 3) shown += pieces[at]!.replace(HEADING, "").replace(EMPHASIS, "$2").replace(UNDERSCORES, "$1") + (pieces[at + 2] ?? "");
+  return shown;
+}
+
 /** Return the Markdown without its marks. Code keeps every character. */
 export function plainText(markdown: string): string {
   const pieces = markdown.replace(FENCE, "").split(new RegExp(INLINE_CODE.source));

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from agiraph.api.deps import After, ApiDep, Limit, PersonDep, Query, SaidByDep
-from agiraph.api.presenters import agent_view, message_view, turn_views
+from agiraph.api.presenters import agent_view, message_view, thread_views, turn_views
 from agiraph.api.problems import documented
 from agiraph.api.requests import (
     NO_EFFORT,
@@ -193,7 +193,7 @@ def list_threads(tx: Tx, agent: str, after: After = "", limit: Limit = 100) -> l
     found = threads.of_agent(tx, AGENTS.get(tx, agent).id)
     known: list[str] = [t.id for t in found]
     start = known.index(after) + 1 if after in known else 0
-    return [ThreadView.of(t) for t in found[start : start + limit]]
+    return thread_views(tx, AgentId(agent), found[start : start + limit])
 
 
 @router.read("/threads/{thread}", 404)

@@ -52,6 +52,21 @@ def set_hearer(tx: Tx, message_ids: Sequence[MessageId], node_id: NodeId | None)
         MESSAGES.update(tx, message_id, heard_by=node_id)
 
 
+def answered_by_replies(
+    tx: Tx, recipient: str, between: tuple[NodeId, NodeId]
+) -> dict[NodeId, str]:
+    """Return the last message that each reply of an agent answers, by the reply's node; of those
+    whose ids lie between these two."""
+    rows = tx.all(
+        "select reply_id, text from messages where recipient = :recipient"
+        " and reply_id >= :first and reply_id <= :last order by seq",
+        recipient=recipient,
+        first=between[0],
+        last=between[1],
+    )
+    return {NodeId(row[0]): str(row[1]) for row in rows}
+
+
 def mark_answer_unseen(tx: Tx, question_id: str) -> None:
     """Mark the answer to a question as unseen, so that it is delivered as mail."""
     sql = "update messages set seen_at = null where in_reply_to = :id and kind = 'answer'"

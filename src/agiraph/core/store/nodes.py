@@ -169,6 +169,13 @@ def cut_off(tx: Tx, payer_id: NodeId, reasons: Sequence[StopReason]) -> list[Wor
     return NODES.select(tx, where, payer=payer_id)
 
 
+def of_threads(tx: Tx, agent_id: AgentId, between: tuple[NodeId, NodeId]) -> list[WorkNode]:
+    """Return the nodes that an agent has threads for, of those whose ids lie between these two."""
+    threads = "id in (select node_id from threads where agent_id = :agent)"
+    where = f"id >= :first and id <= :last and {threads}"
+    return NODES.select(tx, where, agent=agent_id, first=between[0], last=between[1])
+
+
 def find(tx: Tx, team_id: TeamId, identity: str) -> WorkNode:
     """Return the node with this id, or the only one whose id ends like it, on this team."""
     wanted = identity.strip()

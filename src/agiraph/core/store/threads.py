@@ -388,6 +388,23 @@ def last(tx: Tx, thread_id: ThreadId) -> Turn | None:
     return None if row is None else read_turn(thread_id, row)
 
 
+def words_beside(tx: Tx, node_id: NodeId, call_id: str, *, before: datetime) -> str:
+    """Return what the agent of a node wrote beside a call that was made before a moment; empty if
+    it wrote nothing, or if the turn is not there any more."""
+    row = tx.one(
+        "select u.text, u.calls from nodes n join threads t on t.id = n.thread_id"
+        " join turns u on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
+        " where n.id = :id and u.role = 'assistant' and u.at <= :before"
+        " order by u.place desc limit 1",
+        id=node_id,
+        before=to_micros(before),
+    )
+    if row is None or row[1] is None:
+        return ""
+    calls = _CALLS.validate_python(from_json(row[1]))
+    return str(row[0]) if any(call.id == call_id for call in calls) else ""
+
+
 class LastTurn(NamedTuple):
     seq: int
     at: datetime

@@ -6,6 +6,7 @@ import { inOrder } from "@/lib/lanes";
 import { useAnswer } from "@/parts/answer";
 import { isLate, useTeamQuestions } from "@/parts/unanswered";
 import { Literal } from "@/reading/Literal";
+import { withoutEmphasis } from "@/reading/plainText";
 import { Button, IconButton } from "@/ui";
 import { currentReferences, currentText, useComposer } from "@/views/composer/composerState";
 import { withLinks } from "@/views/composer/references";
@@ -44,7 +45,7 @@ export function useAnswering(team: string, agent: string, { isPlain }: { isPlain
 export const AnsweringChip = ({ question, isOn, onChange }: Answering) => (
   <p role="status" className="flex items-center gap-1 pt-1.5 pr-2 pl-3.5 text-xs font-medium text-wait">
     <span dir="ltr" className="literal min-w-0 flex-1 truncate">
-      {isOn ? "Answering" : "Not an answer to"}: <Literal text={question.text.split("\n", 1)[0]!} keepEmoji />
+      {isOn ? "Answering" : "Not an answer to"}: <Literal text={withoutEmphasis(question.text.split("\n", 1)[0]!)} keepEmoji />
     </span>
     {isOn ? (
       <IconButton label="Write a message instead" onClick={() => onChange(false)}>

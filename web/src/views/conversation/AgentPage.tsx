@@ -27,12 +27,14 @@ const ConversationView = lazyChunk(() => import("@/views/conversation/Conversati
 const Details = lazyChunk(() => import("@/views/conversation/Details"));
 const JobCards = lazyChunk(() => import("@/views/conversation/JobCards"));
 const ConversationSearch = lazyChunk(() => import("@/views/conversation/ConversationSearch"));
-/** Whether a member's page shows the conversation or every step of the work. This browser remembers it for all members. */
-const useViewMode = create<{ view: ViewMode; show: (view: ViewMode) => void }>((set) => ({
-  view: readStored("view") === "work" ? "work" : "conversation",
-  show: (view) => {
-    writeStored("view", view === "work" ? view : null);
-    set({ view });
+/** Which view a member's page opens with: the coordinator's its conversation, a worker's what it does. This browser remembers what the person chooses, for each of the two. */
+const useViewModes = create<{ coordinator: ViewMode; worker: ViewMode; show: (whose: "coordinator" | "worker", view: ViewMode) => void }>((set) => ({
+  coordinator: readStored("view") === "work" ? "work" : "conversation",
+  worker: readStored("view.worker") === "conversation" ? "conversation" : "work",
+  show: (whose, view) => {
+    const isFirst = view === (whose === "worker" ? "work" : "conversation");
+    writeStored(whose === "worker" ? "view.worker" : "view", isFirst ? null : view);
+    set({ [whose]: view });
   },
 }));
 const NOTHING_FOUND = { words: [] };
@@ -63,7 +65,9 @@ function AgentView({ team, agent, agents, at }: { team: Team; agent: Agent; agen
   const onFound = useCallback((key: string | undefined, words: string[]) => setFound({ key, words }), []);
   const isCoordinator = agent.id === team.coordinator_id;
   const isFolded = useNarrow(FOLD_PX);
-  const { view, show } = useViewMode();
+  const whose = isCoordinator ? "coordinator" : "worker";
+  const view = useViewModes((state) => state[whose]);
+  const show = (now: ViewMode) => useViewModes.getState().show(whose, now);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       // The browser's own search finds only the rendered rows of a virtualized list.

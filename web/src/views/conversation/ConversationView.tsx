@@ -8,12 +8,13 @@ import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "
 import { conversationQuery, inboxQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
 import { hasArrivedAfterAll, live, useLive } from "@/live";
 import type { NodeSummary, Row } from "@/live/log";
+import { isFinished } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
 import { Button, EmptyState, Loading, ErrorPanel } from "@/ui";
-import type { ViewMode } from "@/views/conversation/folding";
+import type { FoldedItem, ViewMode } from "@/views/conversation/folding";
 import { buildItems, firstUnread, type Item } from "@/views/conversation/items";
-import { LiveRow } from "@/views/conversation/LiveRow";
+import { linesOfMates, LiveRow, type Mate, MateRow } from "@/views/conversation/LiveRow";
 import { DraftItem, TeamContext, ItemView } from "@/views/conversation/rows";
 import { searchedWords, showWords } from "@/reading/foundWords";
 import { useShell } from "@/parts/shellState";
@@ -21,8 +22,34 @@ import { showNote, showToast } from "@/parts/toast";
 
 const NO_ROWS: Row[] = [];
 const NO_NODES: Record<string, NodeSummary> = {};
-/** Stands for the draft of an agent that works and writes nothing. */
-const NOTHING_WRITTEN = "";
+const NO_AGENTS: Record<string, Row[]> = {};
+const NO_MATES: Mate[] = [];
+/** What stands below the items: replies that are being written, the agent that works and has taken no step, and its teammates. */
+type Tail = { kind: "draft"; key: string; threadId: string } | { kind: "alone"; key: string } | MateItem;
+interface MateItem {
+  kind: "mate";
+  key: string;
+  mate: Mate;
+}
+const toItem = (mate: Mate, before: string): MateItem => ({ kind: "mate", key: `mate ${mate.agentId} ${before}`, mate });
+/** What the list shows: the items of the conversation, and between them the lines of teammates. */
+type Shown = Item | MateItem;
+const ALONE: Tail = { kind: "alone", key: "alone" };
+
+/** Whether an agent works. Its task may have ended before its status is fetched again: a line that went later would move what the person is about to press. */
+function isWorking({ status, node_id }: Agent, nodes: Readonly<Record<string, NodeSummary>>): boolean {
+  const known = nodes[node_id ?? ""]?.status;
+  return status === "working" && !(known && isFinished(known));
+}
+
+/** Return the folded line that the newest rows are in, if there is one: while the agent works, it says what it does. */
+function liveFoldOf(items: readonly Shown[]): FoldedItem | undefined {
+  const fold = items.findLast((item) => item.kind === "folded");
+  const last = items.at(-1);
+  const isNewest = fold === last || (last?.kind === "row" && fold?.rows.at(-1) === last.row);
+  return isNewest && fold?.rows.some((row) => row.kind !== "system") ? fold : undefined;
+}
+
 /** A scroll position closer to the end than this counts as the end. */
 const AT_END_PX = 80;
 /** Earlier messages are loaded when the person is this close to the first one. */
@@ -55,8 +82,9 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
   const hasHello = useLive((state) => state.epoch !== null);
   const isAway = useLive((state) => state.epoch === null && state.lostAt !== null);
   const unsent = useLive(useShallow((state) => state.unsent.filter((one) => one.agentId === agent.id)));
-  const written = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && one.lane !== "reflection").map((one) => one.threadId)));
-  const drafts = useMemo(() => (written.length === 0 && agent.status === "working" ? [NOTHING_WRITTEN] : written), [written, agent.status]);
+  // In the conversation, the words of work stand in the line that says what the agent does.
+  const drafts = useLive(useShallow((state) => Object.values(state.drafts).filter((one) => one.agentId === agent.id && (one.lane === "reply" || (one.lane === "work" && view === "work"))).map((one) => one.threadId)));
+  const isAtWork = useLive((state) => view === "conversation" && Object.values(state.drafts).some((one) => one.agentId === agent.id && one.lane === "work")) || (drafts.length === 0 && isWorking(agent, log?.nodes ?? NO_NODES));
   const [loadError, setLoadError] = useState<unknown>(null);
   const hasLog = log !== undefined;
   useEffect(() => {
@@ -74,10 +102,18 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
   const [opened, setOpened] = useState<ReadonlyMap<string, boolean>>(new Map());
   const fold = useCallback((key: string, isOpen: boolean) => setOpened((known) => new Map(known).set(key, isOpen)), []);
   const nodes = log?.nodes ?? NO_NODES;
+  const rowsByAgent = log?.rowsByAgent ?? NO_AGENTS;
+  const mates = useMemo(() => (isCoordinator && view === "conversation" ? linesOfMates(agents.filter((one) => one.id !== agent.id).map((one) => ({ id: one.id, isLive: isWorking(one, nodes) })), rowsByAgent, rows) : null), [isCoordinator, view, agents, agent.id, nodes, rowsByAgent, rows]);
   const items = useMemo(() => {
     const otherMessages = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
-    return buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
-  }, [messages, inbox.data, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at]);
+    const built = buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
+    return mates === null || mates.before.size === 0 ? built : built.flatMap((item): Shown[] => [...(item.kind === "row" ? (mates.before.get(item.row.key) ?? NO_MATES).map((mate) => toItem(mate, item.key)) : []), item]);
+  }, [messages, inbox.data, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at, mates]);
+
+  const tail = useMemo((): Tail[] => {
+    const isFolded = liveFoldOf(items) !== undefined;
+    return [...drafts.map((threadId): Tail => ({ kind: "draft", key: `draft ${threadId}`, threadId })), ...(isAtWork && !isFolded ? [ALONE] : []), ...(mates?.now ?? NO_MATES).map((mate) => toItem(mate, ""))];
+  }, [drafts, isAtWork, items, mates]);
 
   const teamInfo = useMemo(() => {
     const joined = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
@@ -91,7 +127,7 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
   if (!messages || (!log && !isAway)) return <Loading className="flex-1" label="Loading the conversation" />;
   return (
     <TeamContext value={teamInfo}>
-      {items.length === 0 && drafts.length === 0 ? (
+      {items.length === 0 && tail.length === 0 ? (
         <div className="min-h-0 flex-1">
           <EmptyState icon={<MessageCircle />} title="No messages yet">
             {isCoordinator
@@ -100,7 +136,7 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
           </EmptyState>
         </div>
       ) : (
-        <Scroller key={agent.id} items={items} drafts={drafts} rows={rows} at={at} words={words} team={team} agent={agent} messages={messages} onFold={fold} />
+        <Scroller key={agent.id} items={items} tail={tail} isAtWork={isAtWork} rows={rows} at={at} words={words} team={team} agent={agent} messages={messages} onFold={fold} />
       )}
     </TeamContext>
   );
@@ -127,8 +163,9 @@ function useFirstUnread(agentId: string, messages: Message[] | undefined, isFres
 const readHere = new Set<string>();
 
 interface ScrollerProps {
-  items: Item[];
-  drafts: string[];
+  items: Shown[];
+  tail: Tail[];
+  isAtWork: boolean;
   rows: readonly Row[];
   at?: string;
   words?: string[];
@@ -138,14 +175,15 @@ interface ScrollerProps {
   onFold: (key: string, isOpen: boolean) => void;
 }
 
-function Scroller({ items, drafts, rows, at, words, team, agent, messages, onFold }: ScrollerProps) {
+function Scroller({ items, tail, isAtWork, rows, at, words, team, agent, messages, onFold }: ScrollerProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setIsAtEnd] = useState(true);
   const [seenKey, setSeenKey] = useState<string | undefined>();
   const [isLoading, setIsLoading] = useState(false);
-  const count = items.length + drafts.length;
+  const count = items.length + tail.length;
+  const liveFold = isAtWork ? liveFoldOf(items) : undefined;
   // The virtualizer computes the positions of all rows again when this function changes, so it must be stable.
-  const itemKey = useCallback((index: number) => items[index]?.key ?? `draft ${drafts[index - items.length]}`, [items, drafts]);
+  const itemKey = useCallback((index: number) => items[index]?.key ?? tail[index - items.length]!.key, [items, tail]);
   const virtualizer = useVirtualizer({
     count,
     getScrollElement: () => scroller.current,
@@ -184,7 +222,8 @@ function Scroller({ items, drafts, rows, at, words, team, agent, messages, onFol
   /** Update the pin from the scroll position; return whether the end is in view. */
   const updatePinned = (element: HTMLElement): boolean => {
     const distanceToEnd = element.scrollHeight - element.scrollTop - element.clientHeight;
-    const moved = element.scrollTop - lastScrollTop.current;
+    // When the list gets shorter, the browser moves it by itself: that is nobody who scrolls up.
+    const moved = element.scrollTop - Math.min(lastScrollTop.current, element.scrollHeight - element.clientHeight);
     if (distanceToEnd < 2 || (distanceToEnd < AT_END_PX && moved > 0)) isPinned.current = true;
     else if (moved < -2) isPinned.current = false;
     lastScrollTop.current = element.scrollTop;
@@ -347,12 +386,12 @@ function Scroller({ items, drafts, rows, at, words, team, agent, messages, onFol
             const item = items[virtualItem.index];
             return (
               <div key={virtualItem.key} data-index={virtualItem.index} data-found={item && isAt(item, at) ? "" : undefined} ref={virtualizer.measureElement} className="absolute inset-x-0 top-0">
-                {item ? (
-                  <ItemView item={item} isHighlighted={isAt(item, at)} onEarlier={loadEarlier} onFold={fold} isLoading={isLoading} agentId={agent.id} />
-                ) : drafts[virtualItem.index - items.length] === NOTHING_WRITTEN ? (
-                  <LiveRow agentId={agent.id} rows={rows} />
+                {item === undefined || item.kind === "mate" ? (
+                  <TailItem of={item ?? tail[virtualItem.index - items.length]!} agentId={agent.id} rows={rows} />
+                ) : item.kind === "folded" && item === liveFold ? (
+                  <LiveRow agentId={agent.id} rows={item.rows} isLive isOpen={item.isOpen} onOpen={(isOpen) => fold(item.key, isOpen)} />
                 ) : (
-                  <DraftItem threadId={drafts[virtualItem.index - items.length]!} />
+                  <ItemView item={item} isHighlighted={isAt(item, at)} onEarlier={loadEarlier} onFold={fold} isLoading={isLoading} agentId={agent.id} />
                 )}
               </div>
             );
@@ -369,11 +408,17 @@ function Scroller({ items, drafts, rows, at, words, team, agent, messages, onFol
   );
 }
 
+function TailItem({ of, agentId, rows }: { of: Tail; agentId: string; rows: readonly Row[] }) {
+  if (of.kind === "draft") return <DraftItem threadId={of.threadId} />;
+  if (of.kind === "mate") return <MateRow {...of.mate} />;
+  return <LiveRow agentId={agentId} rows={NO_ROWS} known={rows} isLive isOpen={false} onOpen={() => undefined} />;
+}
+
 /** Whether the item is the row that a link or a search names. */
-const isAt = (item: Item, at: string | undefined): boolean => item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at));
+const isAt = (item: Shown, at: string | undefined): boolean => item.kind === "row" && (item.key === at || (item.row.kind === "message" && item.row.id === at));
 
 /** Return an estimate of a row's height, until the row is measured. A bad estimate makes the scroll bar jump. */
-function estimateRowPx(item: Item | undefined): number {
+function estimateRowPx(item: Shown | undefined): number {
   if (item?.kind !== "row") return 40;
   if (item.row.kind === "message") return 60 + Math.min(400, item.row.text.length / 3.2);
   return item.row.kind === "text" ? 40 + item.row.text.length / 4 : 30;

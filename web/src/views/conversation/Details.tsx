@@ -15,6 +15,8 @@ import { shownStatus, useIsStopped } from "@/parts/serverQueries";
 import { Avatar, Chip, IconButton, StatusDot, Meter, type AgentStatus, STATUS_LABELS } from "@/ui";
 import { screenHref } from "@/lib/screens";
 import { isFinished } from "@/lib/endings";
+import { useQuestionsInView, useTeamQuestions } from "@/parts/unanswered";
+import { withoutEmphasis } from "@/reading/plainText";
 import { displayStatusOf, elapsed, STATUS_STYLES, StatusChip } from "@/parts/taskStatus";
 
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
@@ -174,6 +176,8 @@ function newestCalls(rows: readonly Row[], limit: number): ToolCall[] {
 function WorkerDetails({ team, agent }: Props) {
   const node = useQuery({ ...nodeQuery(agent.node_id ?? ""), enabled: agent.node_id !== null });
   const calls = useLive((state) => state.logs[team.id]?.rowsByAgent[agent.id]);
+  const inView = useQuestionsInView((state) => state.ids);
+  const isAsked = useTeamQuestions(team.id).some((item) => item.message.sender === agent.id && inView.has(item.message.id));
   const recent = newestCalls(calls ?? [], 6);
   const now = useClock(node.data?.status === "running");
   const files = node.data?.files.filter((file) => file.kind === "file" && !file.path.split("/").at(-1)!.startsWith("_")) ?? [];
@@ -188,7 +192,7 @@ function WorkerDetails({ team, agent }: Props) {
               <StatusChip status={displayStatusOf(node.data, agent.status === "waiting_for_you")} />
             </div>
             <p dir="auto" className="line-clamp-6 text-sm whitespace-pre-wrap text-ink-2">{node.data.task}</p>
-            {agent.waiting_reason && <p dir="auto" className="mt-2 text-xs text-wait">{capitalize(waitText(agent.waiting_reason))}</p>}
+            {agent.waiting_reason && !isAsked && <p dir="auto" className="mt-2 text-xs text-wait">{capitalize(withoutEmphasis(waitText(agent.waiting_reason)))}</p>}
             <p className="tabular mt-2 flex justify-between text-xs text-ink-3">
               <span title="Time at work, without waits">{node.data.started_at ? elapsed(node.data, now) : "not started"}</span>
               <span>

@@ -1,6 +1,7 @@
-/** FailureActions: what a person can do about a task that was cancelled, failed or stopped early: start it again, change its model, extend its limits. Each is offered where it helps. */
+/** FailureActions: what is left of a task that stopped early, and what a person can do about one that was cancelled, failed or stopped early: start it again, change its model, extend its limits. Each is offered where it helps. */
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { Cpu, KeyRound, RotateCw } from "lucide-react";
+import { Link } from "@tanstack/react-router";
+import { Cpu, FileText, KeyRound, RotateCw } from "lucide-react";
 import { Suspense, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { api, type Schemas, unwrap } from "@/api/client";
@@ -8,6 +9,8 @@ import { nodeQuery, queryClient } from "@/api/queries";
 import { Button, Dialog, Loading } from "@/ui";
 import { canExtend, ExtendButton, type NodeDetail } from "@/parts/Extend";
 import { isFinished } from "@/lib/endings";
+import { screenHref } from "@/lib/screens";
+import { Literal } from "@/reading/Literal";
 import { showError, showToast } from "@/parts/toast";
 
 const KeyForm = lazyChunk(async () => ({ default: (await import("@/views/models/SetUpModel")).KeyForm }));
@@ -36,6 +39,40 @@ export default function FailureActions({ node, size = "sm" }: { node: string; si
       {canChangeModel(data) && <ChangeModel agent={data.assignee_id!} team={data.team_id} size={size} then="Change and try again" onChanged={() => retry.mutate()} />}
       {isFinished(data.status) && canExtend(data) && <ExtendButton node={data} size={size} />}
     </>
+  );
+}
+
+const MOST_FILES = 8;
+
+/** The files that work which stopped early has left: what it has published, else what lies in its folder. */
+export function WorkFiles({ node }: { node: string }) {
+  const { data } = useQuery(nodeQuery(node));
+  const folder = `nodes/${node}/`;
+  const left = (data?.files ?? []).filter((file) => file.kind === "file" && !file.path.split("/").at(-1)!.startsWith("_"));
+  const published = left.filter((file) => file.path.startsWith(`${folder}published/`));
+  const files = published.length > 0 ? published : left;
+  if (!data || files.length === 0) return null;
+  const more = files.length - MOST_FILES;
+  return (
+    <ul aria-label="Files" className="mt-1 flex flex-wrap gap-x-4 text-sm">
+      {files.slice(0, MOST_FILES).map((file) => (
+        <li key={file.path} className="min-w-0">
+          <Link to={screenHref(data.team_id, "files", file.path) as "/"} title={file.path} className="flex min-h-7 min-w-0 items-center gap-1.5 hover:underline pointer-coarse:min-h-11">
+            <FileText className="size-3.5 shrink-0 text-ink-3" aria-hidden />
+            <span dir="ltr" className="truncate">
+              <Literal text={file.path.slice(folder.length).replace(/^(published|scratch)\//, "")} keepEmoji />
+            </span>
+          </Link>
+        </li>
+      ))}
+      {more > 0 && (
+        <li>
+          <Link to={screenHref(data.team_id, "board", "", `?node=${node}`) as "/"} className="inline-flex min-h-7 items-center text-ink-2 underline pointer-coarse:min-h-11">
+            {more} more
+          </Link>
+        </li>
+      )}
+    </ul>
   );
 }
 

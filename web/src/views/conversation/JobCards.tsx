@@ -1,4 +1,4 @@
-/** JobCards: the work that runs for a conversation, above the field where the person writes: how far it is and what it costs. */
+/** JobCards: the work that runs for a conversation and has no question on screen, above the field where the person writes: how far it is and what it costs. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronRight, Hourglass, LoaderCircle, Search } from "lucide-react";
@@ -8,12 +8,14 @@ import type { Agent, Team } from "@/api/client";
 import { jobsQuery, nodeQuery } from "@/api/queries";
 import { type Job, jobFacts, jobsOf, jobText } from "@/views/conversation/jobs";
 import { Literal } from "@/reading/Literal";
+import { withoutEmphasis } from "@/reading/plainText";
 import { cx } from "@/lib/cx";
 import { capitalize, plural } from "@/lib/format";
 import { useIsStopped } from "@/parts/serverQueries";
 import { screenHref } from "@/lib/screens";
 import { useNow } from "@/parts/RelativeTime";
 import { Sources } from "@/parts/Sources";
+import { isAskedBy, useQuestionsInView, useTeamQuestions } from "@/parts/unanswered";
 
 const ResearchCard = lazyChunk(() => import("@/views/research/ResearchCard"));
 
@@ -22,7 +24,9 @@ const MOST_CARDS = 3;
 
 export default function JobCards({ team, agent, isCoordinator }: { team: Team; agent: Agent; isCoordinator: boolean }) {
   const { data } = useQuery(jobsQuery(team.id));
-  const jobs = jobsOf(data ?? [], agent, isCoordinator);
+  const inView = useQuestionsInView((state) => state.ids);
+  const shown = useTeamQuestions(team.id).filter((item) => inView.has(item.message.id));
+  const jobs = jobsOf(data ?? [], agent, isCoordinator).filter((job) => job.state !== "waiting" || !shown.some((item) => isAskedBy(item, job.node_id)));
   const now = useNow(1000, jobs.length > 0);
   if (jobs.length === 0) return null;
   const more = jobs.length - MOST_CARDS;
@@ -66,7 +70,7 @@ function JobCard({ job, team, now }: { job: Job; team: string; now: number }) {
       </div>
       <p className={cx("ml-[22px] text-xs text-ink-2", !isOpen && "truncate")}>
         <span dir="ltr" className={isOpen ? "literal" : ""}>
-          <Literal text={capitalize(jobText({ ...job, progress: isOpen ? (job.is_research ? "" : job.progress) : job.progress.split("\n")[0]! }, isStopped))} keepEmoji />
+          <Literal text={capitalize(withoutEmphasis(jobText({ ...job, progress: isOpen ? (job.is_research ? "" : job.progress) : job.progress.split("\n")[0]! }, isStopped)))} keepEmoji />
         </span>
       </p>
       {isOpen && (

@@ -55,9 +55,9 @@ describe("an approval", () => {
     const call = { name: "bash", arguments: { command: "null", network: null, hosts: [null] } };
     render(<QuestionCard id="a" text="May I?" at="2030-01-01T00:00:00Z" kind="approval" asker="Ada" answered={null} message={{ options: [], call } as unknown as Message} />);
     const shown = [...document.querySelectorAll("[data-argument]")];
-    expect(shown.map((value) => value.textContent)).toEqual(["null", "[\n  null\n]"]);
-    expect(document.querySelector("[data-missing]")!.textContent).toBe("Not given:network");
-    expect(marks()).toHaveLength(7);
+    expect(shown.map((value) => value.textContent)).toEqual(["null", "1null"]);
+    expect(document.querySelector("[data-empty]")!.textContent).toBe("Empty:network");
+    expect(marks()).toHaveLength(8);
   });
 
   it("that takes the place of another one has no note yet and must be read", async () => {
@@ -70,6 +70,31 @@ describe("an approval", () => {
   });
 });
 
+it("an approval says why in the agent's words and what can go wrong, and shows an object as a table to be read", () => {
+  const call = { name: "mcp__post", arguments: { body: { to: "all", tags: ["a\u200b"] }, note: "long ".repeat(200) } };
+  const message = { options: [], call, reason: "The list is **ready**, so I post it.", risks: ["sends_to_others", "cannot_be_undone"] } as unknown as Message;
+  const { container } = render(<QuestionCard id="a" text="May I?" at="2030-01-01T00:00:00Z" kind="approval" asker="Ada" answered={null} message={message} />);
+  expect(container.querySelector("[data-reason]")!.textContent).toContain("The list is");
+  expect(container.querySelector("[data-risks]")!.textContent).toBe("What can go wrong: it sends something to others, and it cannot be undone.");
+  const cells = [...container.querySelectorAll("[data-argument=body] :is(th, td)")];
+  expect(cells.map((cell) => [cell.textContent, cell.querySelectorAll("[data-end]").length > 0])).toEqual([["to", true], ["all", true], ["tags", true], ['[\n  "a⟨U+200B⟩"\n]', true]]);
+  fireEvent.click(screen.getByRole("button", { name: "Unfold 1,000 characters" }));
+  expect(container.querySelector("[data-argument=note]")!.textContent).toBe(`${"long ".repeat(199)}long⟨U+0020⟩`);
+});
+
+it("Enter in the note of an approval denies with it, and Shift+Enter begins a new line", () => {
+  const send = vi.fn(async (request: Request) => (await request.json(), new Promise<Response>(() => {})));
+  vi.stubGlobal("fetch", send);
+  render(card("a", "bash", "ls"));
+  const field = screen.getByRole("textbox");
+  fireEvent.keyDown(field, { key: "Enter" });
+  fireEvent.change(field, { target: { value: "No, list it" } });
+  fireEvent.keyDown(field, { key: "Enter", shiftKey: true });
+  expect([field.tagName, send.mock.calls.length]).toEqual(["TEXTAREA", 0]);
+  fireEvent.keyDown(field, { key: "Enter" });
+  expect(send).toHaveBeenCalledTimes(1);
+});
+
 it("an approval whose task has ended says that nothing starts by itself", () => {
   const { container } = render(<QuestionCard id="a" text="May I?" at="2030-01-01T00:00:00Z" kind="approval" asker="Ada" answered={null} message={null} isLate />);
   expect(container.querySelector("p")!.textContent).toBe("The task that asked has ended, so nothing starts by itself: you are asked what to do with your answer.");
@@ -78,7 +103,7 @@ it("an approval whose task has ended says that nothing starts by itself", () => 
 it("a question that closed with its task is no answer of the person", () => {
   const why = "Closed: the work that asked has ended.";
   const { container } = render(<QuestionCard id="a" text="Which one?" at="2030-01-01T00:00:00Z" kind="question" asker="Ada" answered={{ text: why, decision: null, isClosed: true, at: "2030-01-01T00:00:00Z" }} message={null} />);
-  expect(container.querySelector("p:last-child")!.textContent).toBe(why);
+  expect(container.querySelector("[role=group] > p:last-child")!.textContent).toBe(why);
 });
 
 it("Enter that ends the composition of a character does not send the answer", () => {

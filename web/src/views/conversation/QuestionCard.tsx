@@ -2,7 +2,7 @@
 import { Check, Hourglass, MessageCircleQuestion, RotateCw, ShieldQuestion, X } from "lucide-react";
 import { useQuery } from "@tanstack/react-query";
 import { useRouterState } from "@tanstack/react-router";
-import { type FocusEvent, type KeyboardEvent, Suspense, useId, useState } from "react";
+import { type FocusEvent, type KeyboardEvent, Suspense, useId, useRef, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
 import { inboxQuery } from "@/api/queries";
@@ -12,10 +12,15 @@ import { cx } from "@/lib/cx";
 import { fullTime, clockTime, untilTime } from "@/lib/format";
 import { GRANT_TEXT } from "@/lib/grantText";
 import { useStoredDraft } from "@/lib/storedDraft";
-import { Button, Input, Kbd, Problem } from "@/ui";
-import { ApprovalCall, Literal, QuestionText } from "@/reading/Literal";
+import { Button, Kbd, Problem, Textarea } from "@/ui";
+import { ApprovalCall, QuestionText } from "@/reading/ApprovalCall";
+import { Literal } from "@/reading/Literal";
+import { withoutMarks } from "@/reading/fence";
+import { WholeMarkdown } from "@/reading/Markdown";
+import { withoutEmphasis } from "@/reading/plainText";
 import { ReadGate, scrollToMark, useUnread } from "@/reading/ReadGate";
 import { useAnswer } from "@/parts/answer";
+import { useNoteInView } from "@/parts/unanswered";
 import { useSettling } from "@/parts/settled";
 
 const ChangeModel = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).ChangeModel }));
@@ -42,12 +47,15 @@ interface Props {
 
 export function QuestionCard({ id, text, at, kind, asker, message, answered, always, isLate = false, onDone }: Props) {
   const mark = useMark(id);
+  const card = useRef<HTMLDivElement>(null);
   const isAnswered = answered !== null || (message?.answered_at ?? null) !== null;
+  useNoteInView(isAnswered ? "" : id, card);
   const Icon = kind === "approval" ? ShieldQuestion : MessageCircleQuestion;
   if (isAnswered) return <AnsweredCard {...{ text, asker, kind, message, answered }} />;
   return (
     // role="group", not a landmark: an agent may ask twice, and landmarks need different names.
     <div
+      ref={card}
       role="group"
       data-question={id}
       {...mark}
@@ -97,12 +105,26 @@ export function LateNote() {
   return <p className="mb-1.5 text-sm text-ink-2">The task that asked has ended, so nothing starts by itself: you are asked what to do with your answer.</p>;
 }
 
-/** The question's text, unformatted; for an approval also the complete call. */
+/** The question; for an approval why, what and what can go wrong, and the complete call. */
 export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind" | "message">) {
+  const isApproval = kind === "approval";
+  // What the browser has kept for a time without a server may be of an older one.
+  const risks = message?.risks ?? [];
   return (
     <>
-      <QuestionText text={message?.stopped_by === "model" ? text.replace(COMMAND, "") : text} />
-      {kind === "approval" && message?.call && <ApprovalCall call={message.call} />}
+      {isApproval && message && (
+        <div data-reason className="mb-2 border-l-2 border-line-2 pl-3">
+          <p className="text-xs text-ink-2">{message.reason ? "Why, in its own words" : "It wrote no reason."}</p>
+          {message.reason && <WholeMarkdown text={withoutMarks(message.reason)} className="scroll max-h-40" />}
+        </div>
+      )}
+      {isApproval ? <QuestionText text={text} /> : <WholeMarkdown text={message?.stopped_by === "model" ? text.replace(COMMAND, "") : text} />}
+      {isApproval && risks.length > 0 && (
+        <p data-risks className="mt-1.5">
+          <span className="font-medium">What can go wrong:</span> {riskText(risks)}
+        </p>
+      )}
+      {isApproval && message?.call && <ApprovalCall call={message.call} />}
       {message?.waits_until && (
         <p className="mt-2 flex items-center gap-1.5 text-xs text-ink-2">
           <Hourglass className="size-3.5 shrink-0" aria-hidden />
@@ -113,6 +135,32 @@ export function QuestionBody({ text, kind, message }: Pick<Props, "text" | "kind
       )}
     </>
   );
+}
+
+type Risk = Message["risks"][number];
+const RISKS: Record<Risk, string> = {
+  reveals_words: "words of this team go to a server outside",
+  reaches_allowed_hosts: "it talks to the hosts that you have allowed",
+  reaches_any_host: "it can send what it reads to any host",
+  sends_your_files: "it can send your files or mail to a host that nobody has allowed",
+  sends_to_others: "it sends something to others",
+  changes_outside: "it changes something outside of the team",
+  changes_your_files: "it changes files in a folder of yours",
+  changes_files: "it changes a file of the team",
+  acts_later: "it has an effect after this work is done",
+  more_tools: "it gives a new worker tools that this agent does not have",
+  runs_program: "it runs a program",
+  runs_command: "it runs a command",
+  unconfined: "nothing confines it on this machine",
+  cannot_be_undone: "it cannot be undone",
+  unknown: "its tool has not said what it does",
+};
+
+/** Return what can go wrong as one sentence. */
+function riskText(risks: readonly Risk[]): string {
+  const said = risks.map((risk) => RISKS[risk]);
+  const last = said.length > 1 ? `, and ${said.at(-1)}` : "";
+  return `${said.slice(0, Math.max(1, said.length - 1)).join(", ")}${last}.`;
 }
 
 /** A key chooses in the marked card only: another one may appear just when the person presses it. */
@@ -137,6 +185,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
   const { ref, isRefused, guards } = useSettling();
   const labelId = useId();
   const unreadId = useId();
+  const noteId = useId();
   const reportDone = (refusal: string | null) => {
     if (refusal !== null) return;
     setTyped("");
@@ -147,10 +196,12 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
   const decide = (decision: "approve" | "deny") => void answer({ decision, note }).then(reportDone);
   const approveAlways = () => void answer({ decision: "approve", note, always: true }).then(reportDone);
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && !isComposing(event.nativeEvent) && typed.trim() && kind === "question") {
-      event.preventDefault();
-      sendAnswer(typed.trim());
-    }
+    if (event.key !== "Enter" || event.shiftKey || isComposing(event.nativeEvent)) return;
+    event.preventDefault();
+    if (!note || isSending) return;
+    if (kind === "question") sendAnswer(note);
+    // Words alone never approve: a person who writes "no, rather …" would allow the call with them.
+    else decide("deny");
   };
   return (
     <div ref={ref} {...guards} data-form className="mt-3 data-unsettled:[&_button:not([data-typed])]:pointer-events-none">
@@ -159,7 +210,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           {options.map((option, index) => (
             <Button key={index} disabled={isSending} data-option={index + 1} onClick={() => sendAnswer(option)} className="h-auto min-h-8 max-w-full py-1 text-left whitespace-pre-wrap">
               <span dir="ltr" className="literal" data-choice={index + 1}>
-                <Literal text={option} keepEmoji />
+                <Literal text={withoutEmphasis(option)} keepEmoji />
               </span>{" "}
               {index < 9 && <span className={cx("text-2xs font-normal text-ink-3 pointer-coarse:hidden", KEY_HINT)}>{index + 1}</span>}
             </Button>
@@ -171,14 +222,16 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
         <label id={labelId} className="sr-only">
           {kind === "approval" ? "A note" : "Your answer"}
         </label>
-        <Input
+        <Textarea
           aria-labelledby={labelId}
+          aria-describedby={kind === "approval" && note ? noteId : undefined}
+          rows={1}
           value={typed}
           onChange={(event) => setTyped(event.target.value)}
           onKeyDown={onKey}
           data-answer={id}
           placeholder={kind === "approval" ? "A note, if you like…" : options.length > 0 ? "Or write an answer…" : "Write an answer…"}
-          className={cx("min-w-0 flex-1", kind === "approval" && "basis-60 max-sm:basis-full")}
+          className={cx("field-sizing-content max-h-40 min-h-9 min-w-0 flex-1 resize-none pointer-coarse:min-h-10", kind === "approval" && "basis-60 max-sm:basis-full")}
         />
         {kind === "question" ? (
           <Button variant="primary" className="h-9" data-typed disabled={isSending || !typed.trim()} onClick={() => sendAnswer(typed.trim())}>
@@ -195,6 +248,11 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
           </>
         )}
       </div>
+      {kind === "approval" && note && (
+        <p id={noteId} className="mt-2 text-xs text-ink-2">
+          Either button sends the note. Enter denies with it: the call is not made, and the agent reads what you wrote.
+        </p>
+      )}
       {kind === "approval" && unread.length > 0 && (
         <p id={unreadId} className="mt-2 flex flex-wrap items-center gap-x-2 text-xs text-ink-2">
           Read the call to its end, then you can approve it.
@@ -268,6 +326,8 @@ function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "tex
   const decision = answered?.decision ?? message?.decision ?? null;
   const answerText = answered?.text ?? "";
   const isClosed = answered?.isClosed ?? false;
+  // An option that was chosen reads as on its button.
+  const given = message?.options.includes(answerText) ? withoutEmphasis(answerText) : answerText;
   const verb = decision === "approve" ? "You approved" : decision === "deny" ? "You denied" : "You answered";
   return (
     <div role="group" aria-label={`${asker} asked`} className="max-w-[640px] rounded-lg border border-line p-4">
@@ -282,7 +342,7 @@ function AnsweredCard({ text, asker, kind, message, answered }: Pick<Props, "tex
         ) : (
           <span>
             <span className="text-ink-2">{verb}</span>
-            {answerText && `: ${answerText}`}
+            {given && `: ${given}`}
           </span>
         )}
       </p>

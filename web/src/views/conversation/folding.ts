@@ -6,7 +6,7 @@
  * failure and a warning are never folded.
  */
 import { isReading } from "@/lib/consulted";
-import { plural } from "@/lib/format";
+import { duration, plural } from "@/lib/format";
 import { HUMAN } from "@/lib/participants";
 import type { NodeSummary, Row, SystemRow, ToolsRow } from "@/live/log";
 
@@ -18,7 +18,7 @@ export interface FoldedItem {
   rows: Row[];
   /** The newest notice among the rows, which the line shows. */
   notice: SystemRow | null;
-  /** What the line holds, such as "2 notices, 5 tool calls"; while it is folded, beside the notice that it shows. */
+  /** What the line holds: "12 steps · 40s", or, of notices alone, how many there are besides the one that it shows. */
   more: string;
   failed: number;
   isOpen: boolean;
@@ -35,6 +35,25 @@ export function isShownByReply(row: ToolsRow, nodes: Readonly<Record<string, Nod
   return node?.lane === "reply" && node.status === "completed" && row.calls.every((call) => !call.failed && isReading(call.name));
 }
 
+/** Return how many steps an agent took in these rows and how long it worked on them, such as "12 steps · 40s"; empty if it took none. */
+export function stepsText(rows: readonly Row[]): string {
+  let steps = 0;
+  // The time between the tasks of an agent is none that it worked.
+  const spans = new Map<string, { from: number; to: number; waited: number }>();
+  for (const row of rows) {
+    if (row.kind === "message") steps += 1;
+    if (row.kind !== "tools" && row.kind !== "text") continue;
+    const calls = row.kind === "tools" ? row.calls : [];
+    steps += Math.max(calls.length, 1);
+    const times = [row.at, ...calls.flatMap((call) => [call.startedAt, call.endedAt ?? call.startedAt])].map(Date.parse);
+    const { from, to, waited } = spans.get(row.nodeId) ?? { from: Infinity, to: 0, waited: 0 };
+    spans.set(row.nodeId, { from: Math.min(from, ...times), to: Math.max(to, ...times), waited: calls.reduce((sum, call) => sum + call.waitedMs, waited) });
+  }
+  if (steps === 0) return "";
+  const worked = [...spans.values()].reduce((sum, { from, to, waited }) => sum + Math.max(0, to - from - waited), 0);
+  return [plural(steps, "step"), worked > 0 && duration(worked)].filter(Boolean).join(" · ");
+}
+
 const cache = new WeakMap<Row, FoldedItem>();
 
 /** Return the line of these rows. The cached one is returned if nothing changed: the memoized row is then not rendered again. */
@@ -46,17 +65,8 @@ export function foldedItem(rows: Row[], opened: ReadonlyMap<string, boolean>, at
   if (known?.isOpen === isOpen && known.rows.length === rows.length && known.rows.every((row, index) => row === rows[index])) return known;
   const notice = rows.findLast((row) => row.kind === "system") ?? null;
   const calls = rows.flatMap((row) => (row.kind === "tools" ? row.calls : []));
-  const notices = rows.filter((row) => row.kind === "system").length;
-  const counts: [number, string][] = [
-    isOpen ? [notices, "notice"] : [notices - 1, "more notice"],
-    [calls.length, "tool call"],
-    [rows.filter((row) => row.kind === "text").length, "remark"],
-    [rows.filter((row) => row.kind === "message").length, "message between teammates"],
-  ];
-  const more = counts
-    .filter(([n]) => n > 0)
-    .map(([n, one]) => plural(n, one, one.startsWith("message") ? "messages between teammates" : `${one}s`))
-    .join(", ");
+  const others = rows.filter((row) => row.kind === "system").length - (isOpen ? 0 : 1);
+  const more = stepsText(rows) || (others > 0 ? plural(others, isOpen ? "notice" : "more notice") : "");
   const item: FoldedItem = { kind: "folded", key, rows, notice, more, failed: calls.filter((call) => call.failed).length, isOpen };
   cache.set(first, item);
   return item;

@@ -2,11 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { Message } from "@/api/client";
 import type { MessageRow, NodeSummary, Row, SystemRow, ToolsRow } from "@/live/log";
 import type { UnsentMessage } from "@/live/store";
+import { stepsText } from "@/views/conversation/folding";
 import { buildItems, firstUnread, type ItemSources } from "@/views/conversation/items";
 
 const message = (id: string, at: string, more: Partial<Message> = {}): Message => ({
   id, team_id: "t", seq: 1, sender: "agent_a", sender_name: "a", recipient: "human", kind: "message", title: "", text: id, options: [], node_id: null,
-  in_reply_to: null, said_to: null, client_id: null, attachments: [], created_at: at, seen_at: null, answered_at: null, decision: null, rating: null, call: null, stopped_by: null, fault: null, fault_of: null, sources: [], consulted: [], waits_until: null, doubts: [], acts: [], ...more,
+  in_reply_to: null, said_to: null, client_id: null, attachments: [], created_at: at, seen_at: null, answered_at: null, decision: null, rating: null, call: null, reason: "", risks: [], stopped_by: null, fault: null, fault_of: null, sources: [], consulted: [], waits_until: null, doubts: [], acts: [], ...more,
 });
 const row = (id: string, at: string, more: Partial<MessageRow> = {}): MessageRow => ({
   kind: "message", key: id, seq: 1, at, id, sender: "agent_a", recipient: "human", messageKind: "message", text: id, nodeId: null, ...more,
@@ -73,7 +74,15 @@ describe("what a conversation folds", () => {
   ];
 
   it("is everything but words with the person and failures, in one line between them", () => {
-    expect(line({ rows })).toEqual(["goal1", "Bob joined (1 more notice, 2 tool calls, 1 message between teammates; 1 failed; false)", "s3", " (1 tool call; 1 failed; false)", "m1"]);
+    expect(line({ rows })).toEqual(["goal1", "Bob joined (3 steps · 1.0s; 1 failed; false)", "s3", " (1 step · 1.0s; 1 failed; false)", "m1"]);
+  });
+
+  it("says how many steps it holds and how long they took, without waits and the time between tasks", () => {
+    const later = "2026-01-02T12:00:00Z";
+    const [first] = tools("c1", ["read_file"]).calls;
+    const second = tools("c2", [], { nodeId: "m", at: later, calls: [{ ...first!, startedAt: later, endedAt: "2026-01-02T12:10:00Z", waitedMs: 560_000 }] });
+    expect(stepsText([tools("c1", ["read_file"]), second])).toBe("2 steps · 41s");
+    expect(stepsText([notice("s1", "Alice joined")])).toBe("");
   });
 
   it("is only a run of notices in the view of the work", () => {
@@ -82,7 +91,7 @@ describe("what a conversation folds", () => {
   });
 
   it("opens on demand, or to show what a link names, and closes again", () => {
-    const opened = ["goal1", "Bob joined (2 notices, 2 tool calls, 1 message between teammates; 1 failed; true)", "s1", "s2", "c1", "p1", "s3", " (1 tool call; 1 failed; false)", "m1"];
+    const opened = ["goal1", "Bob joined (3 steps · 1.0s; 1 failed; true)", "s1", "s2", "c1", "p1", "s3", " (1 step · 1.0s; 1 failed; false)", "m1"];
     expect(line({ rows, opened: new Map([["folded s1", true]]) })).toEqual(opened);
     expect(line({ rows, at: "p1" })).toEqual(opened);
     expect(line({ rows, at: "p1", opened: new Map([["folded s1", false]]) })).toHaveLength(5);

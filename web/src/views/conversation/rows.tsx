@@ -16,6 +16,7 @@ import { type Ending, messageLabel } from "@/lib/endings";
 import { fencedWords, withoutMarks, withoutOpenMarks } from "@/reading/fence";
 import { duration, fullTime, plural, clockTime } from "@/lib/format";
 import { HUMAN, SYSTEM } from "@/lib/participants";
+import { plainText } from "@/reading/plainText";
 import { withoutFiles } from "@/lib/sources";
 import { Avatar, Button } from "@/ui";
 import type { Item } from "@/views/conversation/items";
@@ -51,6 +52,7 @@ export const TeamContext = createContext<TeamInfo>({ members: new Map(), team: "
 
 const Report = lazyChunk(() => import("@/views/research/Report"));
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
+const WorkFiles = lazyChunk(async () => ({ default: (await import("@/views/conversation/FailureActions")).WorkFiles }));
 
 export const senderName = (info: TeamInfo, id: string): string => (id === HUMAN ? "You" : id === SYSTEM ? "agiraph" : (info.members.get(id)?.name ?? "A former member"));
 
@@ -88,7 +90,7 @@ export const ItemView = memo(function ItemView({ item, isHighlighted, onEarlier,
         </div>
       );
     case "folded":
-      return <FoldedLine item={item} onFold={onFold} />;
+      return <FoldedLine item={item} onFold={onFold} agentId={agentId} />;
     case "unsent":
       return <UnsentItem item={item} />;
     case "row":
@@ -186,16 +188,18 @@ function Words({ row, isPeer }: { row: MessageRow; isPeer: boolean }) {
 
 const ENDED_EARLY = new Set<NodeSummary["status"]>(["failed", "partial"]);
 
-/** What the person can do about a task that has failed or stopped early, while it has. */
+/** The files of a task that stopped early, and what the person can do about it or about one that has failed. */
 function WhatToDo({ node }: { node: string }) {
   const info = useContext(TeamContext);
-  if (!ENDED_EARLY.has(info.nodes[node]?.status ?? null)) return null;
+  const status = info.nodes[node]?.status ?? null;
+  if (!ENDED_EARLY.has(status)) return null;
   return (
-    <div role="group" aria-label="What to do" className="mt-1 flex flex-wrap gap-2 empty:hidden">
-      <Suspense>
+    <Suspense>
+      {status === "partial" && <WorkFiles node={node} />}
+      <div role="group" aria-label="What to do" className="mt-1 flex flex-wrap gap-2 empty:hidden">
         <FailureActions node={node} />
-      </Suspense>
-    </div>
+      </div>
+    </Suspense>
   );
 }
 
@@ -351,6 +355,7 @@ function NoticeText({ row }: { row: SystemRow }) {
   const namesTask = after !== undefined;
   const boardHref = row.nodeId ? screenHref(info.team, "board", "", `?node=${row.nodeId}`) : null;
   const changed = noticeLink(info.team, row.seq);
+  const detail = plainText(row.detail.slice(0, 2_000));
   const joint = row.icon === "waiting" ? waitJoint(row.detail) : ": ";
   return (
     <>
@@ -368,7 +373,7 @@ function NoticeText({ row }: { row: SystemRow }) {
         <>
           {/* On its own, where a folded line keeps its space. */}
           <span className="text-ink-3">{joint}</span>
-          <span dir="auto" className="shrink-[1e6] text-ink-3">{row.detail.length > 240 ? `${row.detail.slice(0, 240)}…` : row.detail}</span>
+          <span dir="auto" className="shrink-[1e6] text-ink-3">{detail.length > 240 ? `${detail.slice(0, 240)}…` : detail}</span>
         </>
       )}{" "}
       {changed && (
@@ -401,9 +406,11 @@ function SystemItem({ row, isHighlighted }: { row: SystemRow; isHighlighted: boo
   );
 }
 
-/** Everything between two messages in one line: the newest notice, and what else there is. A click shows it below the line. */
-function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>; onFold: Props["onFold"] }) {
+/** Everything between two messages in one line: the newest notice, and how many steps it took. A click shows them below the line. */
+function FoldedLine({ item, onFold, agentId }: { item: Extract<Item, { kind: "folded" }> } & Pick<Props, "onFold" | "agentId">) {
   const { notice, more, failed, isOpen } = item;
+  const info = useContext(TeamContext);
+  const isSteps = item.rows.some((row) => row.kind !== "system");
   const toggle = (event: MouseEvent<HTMLElement>) => {
     const log = event.currentTarget.closest("#thread");
     const top = event.currentTarget.getBoundingClientRect().top - (log?.getBoundingClientRect().top ?? 0);
@@ -424,7 +431,10 @@ function FoldedLine({ item, onFold }: { item: Extract<Item, { kind: "folded" }>;
         </p>
       )}
       <button type="button" aria-expanded={isOpen} onClick={toggle} className={cx("flex min-h-7 min-w-0 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink pointer-coarse:min-h-11", notice && !isOpen && "shrink-0 max-md:max-w-1/2")}>
-        <span className="truncate">{more}</span>
+        <span className="tabular truncate">
+          {isSteps && `${senderName(info, agentId)} · `}
+          {more}
+        </span>
         {!isOpen && failed > 0 && <span className="shrink-0 font-medium text-fail">{failed} failed</span>}
         <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", isOpen && "rotate-90")} aria-hidden />
       </button>

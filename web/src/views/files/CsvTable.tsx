@@ -30,7 +30,7 @@ export default memo(function CsvTable({ text, separator }: { text: string; separ
     <div className="flex h-full min-h-0 flex-col p-4">
       {hidden > 0 && <p className="mb-2 rounded-sm bg-wait-bg px-3 py-2 text-sm text-wait">Only the first {MAX_COLUMNS} columns are shown; {plural(hidden, "more column")} in the file.</p>}
       <div ref={frame} className="table-frame scroll min-h-0" tabIndex={0} role="region" aria-label="Table">
-        <table className="table-fixed text-sm" aria-rowcount={body.length + 1} style={{ width: `${widths.reduce((sum, width) => sum + width, 0)}ch` }}>
+        <table className="table-fixed text-sm" aria-rowcount={hasMore ? -1 : body.length + 1} style={{ width: `${widths.reduce((sum, width) => sum + width, 0)}ch` }}>
           <colgroup>
             {columns.map((column) => (
               <col key={column} style={{ width: `${widths[column]}ch` }} />
@@ -61,7 +61,8 @@ export default memo(function CsvTable({ text, separator }: { text: string; separ
         </table>
       </div>
       <div className="mt-2 flex shrink-0 items-center gap-3 text-xs text-ink-3">
-        {plural(body.length, "row")}
+        {hasMore && "The first "}
+        {body.length.toLocaleString("en")} {body.length === 1 ? "row" : "rows"}
         {hasMore && (
           <Button size="sm" onClick={() => setLimit(limit * 10)}>
             Show more

@@ -16,7 +16,7 @@ type TextFile = Extract<FileContent, { kind: "text" }>;
 
 const HINTS: Record<string, string> = {
   "GOAL.md": "Later work reads the new words. Work that already runs keeps the old ones: tell the coordinator, or set a new goal in the team's settings.",
-  "SOUL.md": "Every agent of the team reads this before it works.",
+  "SOUL.md": "The team's character. Every agent reads it before it works.",
 };
 
 export default function Editor({ team, file, onDone }: { team: string; file: TextFile; onDone: () => void }) {

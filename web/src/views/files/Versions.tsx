@@ -14,7 +14,7 @@ import { showError, showToast } from "@/parts/toast";
 
 type TextFile = Extract<FileContent, { kind: "text" }>;
 
-/** The author of the soul that a team gets if a person writes none. */
+/** The author of the character that a team gets if a person writes none. */
 const AGIRAPH = "agiraph";
 
 function authorOf({ author }: Version): string {

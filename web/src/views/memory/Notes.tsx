@@ -135,7 +135,7 @@ export function Notes({ team, path }: { team: Team; path: string }) {
           <div className="scroll min-h-0 flex-1" tabIndex={-1}>
             {!path ? (
               <EmptyState icon={<BookOpen />} title="What the team remembers">
-                Notes are plain files: the team's soul, goal and plan, its notes, and each agent's notebook. Agents read them before they
+                Notes are plain files: the team's character, goal and plan, its notes, and each agent's notebook. Agents read them before they
                 work. Select one to read it.
               </EmptyState>
             ) : file.isPending ? (

@@ -1,4 +1,4 @@
-/** General: the team's name, how long it works, its goal and its soul. */
+/** General: the team's name, how long it works, its goal and its character. */
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useRef, useState } from "react";
@@ -116,11 +116,11 @@ export function Soul({ settings }: { settings: TeamSettings }) {
   const form = useEdits({ soul: settings.soul }, `soul.${team.id}`, trimmedSoul);
   const { soul } = form.values;
   return (
-    <Section id="soul" title="Soul" about="The team's character and rules, in its file SOUL.md. Every member reads its beginning before it starts a task. Empty: agiraph's own.">
+    <Section id="soul" title="Character" about="The team's character and rules, in its file SOUL.md. Every member reads its beginning before it starts a task. Empty: agiraph's own.">
       <SectionForm save={save} isChanged={form.isChanged} edits={form} onSave={() => save.mutate(form.changes, { onSuccess: form.forget })}>
-        <Textarea aria-label="Soul" rows={8} value={soul} onChange={(event) => form.set({ soul: event.target.value })} className="font-normal" dir="auto" />
+        <Textarea aria-label="Character" rows={8} value={soul} onChange={(event) => form.set({ soul: event.target.value })} className="font-normal" dir="auto" />
         <HistoryLink team={team.id} file="SOUL.md" />
-        {settings.is_default_soul && soul === settings.soul && <p className="text-xs font-normal text-ink-3">This is the soul that every team gets.</p>}
+        {settings.is_default_soul && soul === settings.soul && <p className="text-xs font-normal text-ink-3">This is the character that every team gets.</p>}
       </SectionForm>
     </Section>
   );

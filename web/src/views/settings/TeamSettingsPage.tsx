@@ -20,7 +20,7 @@ import type { ScreenProps } from "@/lib/screens";
 const PARTS: readonly Part[] = [
   { id: "general", title: "General" },
   { id: "goal", title: "Goal" },
-  { id: "soul", title: "Soul" },
+  { id: "soul", title: "Character" },
   { id: "model", title: "Model" },
   { id: "budget", title: "Budget" },
   { id: "permissions", title: "Permissions" },

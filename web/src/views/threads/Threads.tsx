@@ -4,8 +4,9 @@ import { Link } from "@tanstack/react-router";
 import { ChevronLeft, ScrollText } from "lucide-react";
 import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
-import { agentsQuery, boardQuery, nodeQuery, queryKeys, queryClient } from "@/api/queries";
+import { agentsQuery, nodeQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
+import { plainText } from "@/reading/plainText";
 import { searchedWords } from "@/reading/foundWords";
 import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/format";
 import { live, useLive } from "@/live";
@@ -59,14 +60,12 @@ export default function Threads({ team, rest }: ScreenProps) {
   const id = rest.replace(/\/+$/, "");
   const isFolded = useNarrow(FOLD_PX);
   const agents = useQuery(agentsQuery(team.id));
-  const board = useQuery(boardQuery(team.id));
   const [params, setParams] = useSearchParams();
   const members = agents.data ?? [];
   const all = useQueries({
     queries: members.map((agent) => ({ queryKey: queryKeys.threads(agent.id), queryFn: () => fetchThreads(agent.id) })),
     combine: (found) => ({ threads: found.flatMap((one) => one.data ?? []), isPending: found.some((one) => one.isPending), error: found.find((one) => one.error)?.error ?? null }),
   });
-  const titles = useMemo(() => new Map((board.data ?? []).map((node) => [node.id, node.title])), [board.data]);
   const byId = new Map(members.map((agent, at) => [agent.id, { agent, at }]));
   const agentFilter = params.agent ?? "";
   const kind = (params.kind ?? "all") as "all" | Thread["kind"];
@@ -74,7 +73,7 @@ export default function Threads({ team, rest }: ScreenProps) {
     .filter((thread) => (!agentFilter || thread.agent_id === agentFilter) && (kind === "all" || thread.kind === kind))
     .sort((a, b) => (a.id < b.id ? 1 : -1));
   const current = all.threads.find((thread) => thread.id === id);
-  const titleOf = (thread: Thread): string => titles.get(thread.node_id ?? "") ?? LANE_LABELS[thread.kind];
+  const titleOf = (thread: Thread): string => plainText(thread.title ?? "") || LANE_LABELS[thread.kind];
   const [limit, setLimit] = useState(100);
 
   return (
@@ -148,7 +147,7 @@ export default function Threads({ team, rest }: ScreenProps) {
         {(!isFolded || id) && (
           <section aria-label="Thread" className="flex min-w-0 flex-1 flex-col">
             {id ? (
-              <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "Thread"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isFolded={isFolded} />
+              <ThreadPage key={id} id={id} thread={current} title={current ? titleOf(current) : "…"} agent={byId.get(current?.agent_id ?? "")?.agent} team={team.id} isFolded={isFolded} />
             ) : (
               <EmptyState icon={<ScrollText />} title="Select a thread to see every step">
                 You see each prompt, each answer of the model, each tool call with its arguments and output, and the time and cost of every step.

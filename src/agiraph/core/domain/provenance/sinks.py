@@ -45,6 +45,38 @@ class Sink(StrEnum):
     TOOL_SENDS = "tool_sends"
 
 
+CallRisk = Literal[
+    "reveals_words", "reaches_allowed_hosts", "reaches_any_host", "sends_your_files",
+    "sends_to_others", "changes_outside", "changes_your_files", "changes_files", "acts_later",
+    "more_tools", "runs_program", "runs_command", "unconfined", "cannot_be_undone", "unknown",
+]  # fmt: skip
+"""What can go wrong with a call, as its way out and its tool declare it."""
+
+RISK_OF_SINK: Mapping[Sink, CallRisk] = {
+    Sink.SEARCH: "reveals_words",
+    Sink.SEARCH_BEYOND_LIMIT: "reveals_words",
+    Sink.LINK: "reveals_words",
+    Sink.LINK_BEYOND_LIMIT: "reveals_words",
+    Sink.READING_HOST: "reveals_words",
+    Sink.MADE_UP_ADDRESS: "reveals_words",
+    Sink.PACKAGES_COMMAND: "reaches_allowed_hosts",
+    Sink.HOSTS_COMMAND: "reaches_allowed_hosts",
+    Sink.NETWORK_COMMAND: "reaches_any_host",
+    Sink.PRIVATE_SEND: "sends_your_files",
+    Sink.GIVEN_FOLDER: "changes_your_files",
+    Sink.UNCONFINED_COMMAND: "unconfined",
+    Sink.WAKE_SELF: "acts_later",
+    Sink.WAKE_BEYOND_LIMIT: "acts_later",
+    Sink.KEEP_WORKER: "acts_later",
+    Sink.MORE_TOOLS: "more_tools",
+    Sink.CALLBACK: "sends_to_others",
+    Sink.PROGRAM: "runs_program",
+    Sink.TOOL_READS: "reveals_words",
+    Sink.TOOL_CHANGES: "changes_outside",
+    Sink.TOOL_SENDS: "sends_to_others",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayOut:
     """The way out that one call takes."""
