@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.client.features import EventLogPage
     from agiraph.core.domain.chat import ToolCall
-    from agiraph.core.domain.costs import DayCosts, TeamCosts
+    from agiraph.core.domain.costs import CostHistory, DayCosts, TeamCosts
     from agiraph.core.domain.errors import Declined, NotFound, Unreachable
     from agiraph.core.domain.events import Event
     from agiraph.core.domain.provenance.access import AuditEntry
@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from agiraph.core.domain.records.deliveries import OutgoingMessage
     from agiraph.core.domain.records.search import Hit
     from agiraph.core.domain.triggers import Firing
+    from agiraph.core.domain.window_use import WindowUse
     from agiraph.core.domain.work import Usage
     from agiraph.core.tools.own_code import (
         CommandOutput,
@@ -142,6 +143,7 @@ __all__ = [
     "ConnectionLost",
     "ContentView",
     "Context",
+    "CostHistory",
     "CostView",
     "CreatedTriggerView",
     "DayCosts",
@@ -240,6 +242,7 @@ __all__ = [
     "UndoneView",
     "Unreachable",
     "Usage",
+    "WindowUse",
     "WorkStopView",
     "World",
     "call",
@@ -280,13 +283,14 @@ _MODULES = {
     "agiraph.core.domain.provenance.access": ("AuditEntry",),
     "agiraph.core.domain.records.channels": ("Incoming", "Receipt", "Received"),
     "agiraph.core.domain.chat": ("ToolCall",),
-    "agiraph.core.domain.costs": ("DayCosts", "TeamCosts"),
+    "agiraph.core.domain.costs": ("CostHistory", "DayCosts", "TeamCosts"),
     "agiraph.core.domain.records.deliveries": ("OutgoingMessage",),
     "agiraph.core.domain.errors": ("Declined", "NotFound", "Unreachable"),
     "agiraph.core.domain.events": ("Event",),
     "agiraph.api.feature_views.known": ("Change", "Insight", "Memory", "Note"),
     "agiraph.core.domain.records.search": ("Hit",),
     "agiraph.core.domain.triggers": ("Firing",),
+    "agiraph.core.domain.window_use": ("WindowUse",),
     "agiraph.core.domain.work": ("Usage",),
     "agiraph.core.tools.own_code": (
         "CommandOutput", "Context", "ToolContext", "channel", "engine", "provider", "tool",

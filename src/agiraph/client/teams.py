@@ -8,12 +8,13 @@ from typing import Any, Literal, TypedDict, Unpack
 from agiraph.api import decision_views, views
 from agiraph.client.connection import PAGE, Connection, operation, path_of
 from agiraph.core.domain.agents import Mode, Review, Trust
-from agiraph.core.domain.costs import DayCosts, TeamCosts, joined
+from agiraph.core.domain.costs import CostHistory, CostsBy, DayCosts, TeamCosts, joined
 from agiraph.core.domain.effort import Effort
 from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.messages import Box, Decision, Filing, MessageKind, Rating
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.digest import EntryDecision
+from agiraph.core.domain.window_use import WindowUse
 from agiraph.core.domain.work import Extension, LineKind
 
 Acceptance = Sequence[str | tuple[str, LineKind | None]]
@@ -188,6 +189,13 @@ class TeamOperations(Connection):
         """Return what all teams have spent today, and the daily limit."""
         ...
 
+    @operation("GET", "/cost/history")
+    async def cost_history(
+        self, *, by: CostsBy = "model", team: str = "", days: int = 30
+    ) -> CostHistory:
+        """Return what was spent on each of the last days, of all teams or of one."""
+        ...
+
     async def cost(self, team: str) -> TeamCosts:
         """Return what a team has cost, with the nodes of all pages."""
         path = path_of("teams", team, "cost")
@@ -241,6 +249,11 @@ class TeamOperations(Connection):
         ):
             found += page
         return found
+
+    @operation("GET", "/threads/{thread}/window")
+    async def window(self, thread: str) -> WindowUse:
+        """Return what fills the model's context window in a thread."""
+        ...
 
     @operation("GET", "/inbox")
     async def inbox(
