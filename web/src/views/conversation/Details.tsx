@@ -19,6 +19,7 @@ import { displayStatusOf, elapsed, STATUS_STYLES, StatusChip } from "@/parts/tas
 
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
 const TreeMap = lazyChunk(() => import("@/views/tree/TreeMap"));
+const WindowUse = lazyChunk(() => import("@/parts/WindowUse"));
 const EffortSetting = lazyChunk(() => import("@/views/models/EffortSetting"));
 
 interface Props {
@@ -38,6 +39,11 @@ export default function Details({ onClose, ...props }: Props & { onClose: () => 
         </IconButton>
       </div>
       {props.isCoordinator ? <TeamDetails {...props} /> : <WorkerDetails {...props} />}
+      {props.agent.thread_id !== null && (
+        <Suspense>
+          <WindowUse thread={props.agent.thread_id} isOpen={props.agent.status === "working"} />
+        </Suspense>
+      )}
     </div>
   );
 }
