@@ -5,7 +5,7 @@ import { ArrowDown, MessageCircle } from "lucide-react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useShallow } from "zustand/shallow";
 import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "@/api/client";
-import { conversationQuery, inboxQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
+import { conversationQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
 import { hasArrivedAfterAll, live, useLive } from "@/live";
 import type { NodeSummary, Row } from "@/live/log";
 import { capitalize } from "@/lib/format";
@@ -50,7 +50,6 @@ interface Props {
 
 export function ConversationView({ team, agent, agents, at, words, view, expandTools, isCoordinator }: Props) {
   const conversation = useQuery(conversationQuery(agent.id));
-  const inbox = useQuery(inboxQuery);
   const log = useLive((state) => state.logs[team.id]);
   const hasHello = useLive((state) => state.epoch !== null);
   const isAway = useLive((state) => state.epoch === null && state.lostAt !== null);
@@ -75,9 +74,8 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
   const fold = useCallback((key: string, isOpen: boolean) => setOpened((known) => new Map(known).set(key, isOpen)), []);
   const nodes = log?.nodes ?? NO_NODES;
   const items = useMemo(() => {
-    const otherMessages = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
-    return buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
-  }, [messages, inbox.data, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at]);
+    return buildItems({ messages: messages ?? [], rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
+  }, [messages, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at]);
 
   const teamInfo = useMemo(() => {
     const joined = agents.toSorted((a, b) => a.created_at.localeCompare(b.created_at));
@@ -397,7 +395,6 @@ function useMarkRead(agent: Agent, messages: Message[], isAtEnd: boolean): void 
           () => {
             void queryClient.invalidateQueries({ queryKey: queryKeys.agents(agent.team_id) });
             void queryClient.invalidateQueries({ queryKey: queryKeys.teams });
-            void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
           },
           () => void (reportedSeq.current = 0),
         );
