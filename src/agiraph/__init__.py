@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         DigestGroup,
         DigestView,
         GrantView,
+        InboxCounts,
+        InboxRows,
     )
     from agiraph.api.feature_views.channels import ChannelView, PairingView
     from agiraph.api.feature_views.extensions import (
@@ -171,8 +173,10 @@ __all__ = [
     "GrantView",
     "HealthView",
     "Hit",
+    "InboxCounts",
     "InboxItem",
     "InboxPage",
+    "InboxRows",
     "Incoming",
     "Insight",
     "IssuedToken",
@@ -257,7 +261,7 @@ _VIEWS = "agiraph.api.views"
 _MODULES = {
     "agiraph.api.decision_views": (
         "BulkOutcome", "BulkView", "DecidedView", "DigestEntry", "DigestGroup", "DigestView",
-        "GrantView",
+        "GrantView", "InboxCounts", "InboxRows",
     ),
     "agiraph.api.feature_views.channels": ("ChannelView", "PairingView"),
     "agiraph.api.feature_views.extensions": (

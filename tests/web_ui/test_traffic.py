@@ -34,7 +34,7 @@ async def test_a_second_page_loads_no_inbox_and_a_new_item_comes_alone(
         await traffic.settled()
         assert traffic.loaded["/api/inbox/rows"] < PAGE_BYTES
         assert traffic.of("/api/inbox?") == []
-        badge = page.get_by_role("link", name="Inbox")
+        badge = page.get_by_role("navigation").get_by_role("link", name="Inbox")
         await expect(badge).to_contain_text("7")
         await items.get_by_role("link", name="Shelf 118 is done").click()
         reader = page.get_by_role("article", name="Shelf 118 is done")

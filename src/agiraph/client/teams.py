@@ -268,6 +268,27 @@ class TeamOperations(Connection):
         """Return a page of the inbox; items that need an answer come first."""
         ...
 
+    @operation("GET", "/inbox/rows")
+    async def inbox_rows(
+        self,
+        *,
+        box: Box = "inbox",
+        team: str = "",
+        kind: MessageKind | None = None,
+        after: str = "",
+        limit: int = 50,
+        open: bool = False,
+        newer_than: str = "",
+        item: Sequence[str] = (),
+    ) -> decision_views.InboxRows:
+        """Return short rows of the inbox, or of some items, with the counts of all of it."""
+        ...
+
+    @operation("GET", "/inbox/counts")
+    async def inbox_counts(self) -> decision_views.InboxCounts:
+        """Return what badges say of the inbox."""
+        ...
+
     @operation("POST", "/inbox/bulk", once=True)
     async def act_in_bulk(
         self,
