@@ -25,7 +25,7 @@ from agiraph.core.domain.times.time import SystemClock
 from agiraph.models.registry import Account, Keys
 from agiraph.testing import ModelServer, says
 from agiraph.testing.model_server import Seen, Step, Trickle
-from bench.web import long_run, many_teams, slow_line
+from bench.web import long_run, many_teams, payloads, slow_line
 from bench.web.stage import Stage
 
 
@@ -113,7 +113,7 @@ async def tree(stage: Stage, served: Served, deep: seeding.Wide) -> None:
     await stage.measure("its map", lambda: go_on(waiting[50:75]))
 
 
-PARTS = ("line", "conversation", "board", "tree", "timeline", "teams")
+PARTS = ("line", "conversation", "board", "tree", "timeline", "teams", "payloads")
 
 
 async def main(only: list[str], readable: Path | None) -> None:
@@ -121,12 +121,18 @@ async def main(only: list[str], readable: Path | None) -> None:
     async with ModelServer(write_long) as model, async_playwright() as playwright:
         keys = Keys({"openai": Account(key="k", base_url=model.openai_url)})
         browser = await launch(playwright)
-        await one_team(browser, home, keys, only, readable)
+        if {*only} - {"teams", "payloads"}:
+            await one_team(browser, home, keys, only, readable)
         if "teams" in only:
             crowded = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
             teams = await seeding.many_teams(crowded, count=100, members=10)
             async with serving(crowded, clock=SystemClock(), keys=keys) as served:
                 await many_teams.measure(browser, served, teams)
+        if "payloads" in only:
+            full = Path(tempfile.mkdtemp(prefix="agiraph-bench-"))
+            teams = await seeding.full_inbox(full)
+            async with serving(full, clock=SystemClock(), keys=keys) as served:
+                await payloads.measure(browser, served, teams)
         await browser.close()
 
 

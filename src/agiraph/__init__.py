@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         DigestGroup,
         DigestView,
         GrantView,
+        InboxCounts,
+        InboxRows,
     )
     from agiraph.api.feature_views.channels import ChannelView, PairingView
     from agiraph.api.feature_views.extensions import (
@@ -94,7 +96,7 @@ if TYPE_CHECKING:
     from agiraph.client import Client, ConnectionLost, Frame, ReplyDelta, Resync
     from agiraph.client.features import EventLogPage
     from agiraph.core.domain.chat import ToolCall
-    from agiraph.core.domain.costs import DayCosts, TeamCosts
+    from agiraph.core.domain.costs import CostHistory, DayCosts, TeamCosts
     from agiraph.core.domain.errors import Declined, NotFound, Unreachable
     from agiraph.core.domain.events import Event
     from agiraph.core.domain.provenance.access import AuditEntry
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
     from agiraph.core.domain.records.deliveries import OutgoingMessage
     from agiraph.core.domain.records.search import Hit
     from agiraph.core.domain.triggers import Firing
+    from agiraph.core.domain.window_use import WindowUse
     from agiraph.core.domain.work import Usage
     from agiraph.core.tools.own_code import (
         CommandOutput,
@@ -142,6 +145,7 @@ __all__ = [
     "ConnectionLost",
     "ContentView",
     "Context",
+    "CostHistory",
     "CostView",
     "CreatedTriggerView",
     "DayCosts",
@@ -169,8 +173,10 @@ __all__ = [
     "GrantView",
     "HealthView",
     "Hit",
+    "InboxCounts",
     "InboxItem",
     "InboxPage",
+    "InboxRows",
     "Incoming",
     "Insight",
     "IssuedToken",
@@ -240,6 +246,7 @@ __all__ = [
     "UndoneView",
     "Unreachable",
     "Usage",
+    "WindowUse",
     "WorkStopView",
     "World",
     "call",
@@ -254,7 +261,7 @@ _VIEWS = "agiraph.api.views"
 _MODULES = {
     "agiraph.api.decision_views": (
         "BulkOutcome", "BulkView", "DecidedView", "DigestEntry", "DigestGroup", "DigestView",
-        "GrantView",
+        "GrantView", "InboxCounts", "InboxRows",
     ),
     "agiraph.api.feature_views.channels": ("ChannelView", "PairingView"),
     "agiraph.api.feature_views.extensions": (
@@ -280,13 +287,14 @@ _MODULES = {
     "agiraph.core.domain.provenance.access": ("AuditEntry",),
     "agiraph.core.domain.records.channels": ("Incoming", "Receipt", "Received"),
     "agiraph.core.domain.chat": ("ToolCall",),
-    "agiraph.core.domain.costs": ("DayCosts", "TeamCosts"),
+    "agiraph.core.domain.costs": ("CostHistory", "DayCosts", "TeamCosts"),
     "agiraph.core.domain.records.deliveries": ("OutgoingMessage",),
     "agiraph.core.domain.errors": ("Declined", "NotFound", "Unreachable"),
     "agiraph.core.domain.events": ("Event",),
     "agiraph.api.feature_views.known": ("Change", "Insight", "Memory", "Note"),
     "agiraph.core.domain.records.search": ("Hit",),
     "agiraph.core.domain.triggers": ("Firing",),
+    "agiraph.core.domain.window_use": ("WindowUse",),
     "agiraph.core.domain.work": ("Usage",),
     "agiraph.core.tools.own_code": (
         "CommandOutput", "Context", "ToolContext", "channel", "engine", "provider", "tool",

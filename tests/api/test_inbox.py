@@ -176,3 +176,45 @@ async def test_how_long_a_question_waits_is_shown_until_it_is_answered(served: S
     await served.world.answer(question, "Red.")
     await served.world.settle()
     assert await waits() == [None, None]
+
+
+async def test_rows_have_the_beginning_of_long_words_and_the_counts_of_the_inbox(
+    served: Served,
+) -> None:
+    served.world.script("ada")
+    founded = await served.world.found("Watch", name="Beans", start=False)
+    about = {"team_id": founded.team.id, "sender": founded.coordinator.id, "recipient": OWNER}
+    long = "Rates rose by 1 %. " * 100
+    report = await served.world.store.write(
+        bus.send, Draft(**about, text=long, title="Rates", kind="report")
+    )
+    question = await served.world.store.write(
+        bus.send, Draft(**about, text="Which bank?", kind="question")
+    )
+
+    status, page = await served.ask("GET", "/inbox/rows")
+
+    counts = {"unread": 2, "open": 1, "newest": question.id}
+    assert (status, {key: page[key] for key in counts}) == (200, counts)
+    rows = [(row["message"]["id"], row["needs_answer"], row["team_name"]) for row in page["items"]]
+    assert rows == [(question.id, True, "Beans"), (report.id, False, "Beans")]
+    short = page["items"][1]["message"]["text"]
+    assert short == f"{long[: len(short) - 1]}…"
+    assert len(short) <= 240
+    assert await served.ask("GET", "/inbox/counts") == (200, counts)
+    _, open_rows = await served.ask("GET", "/inbox/rows?open=true")
+    assert [row["message"]["id"] for row in open_rows["items"]] == [question.id]
+    _, two = await served.ask("GET", f"/inbox/rows?item={report.id}&item={question.id}&item=msg_1")
+    assert [row["message"]["id"] for row in two["items"]] == [report.id, question.id]
+    _, first = await served.ask("GET", "/inbox/rows?limit=1")
+    _, second = await served.ask("GET", f"/inbox/rows?limit=1&after={first['cursor']}")
+    assert [row["message"]["id"] for row in second["items"]] == [report.id]
+    # The whole words are there for who opens the item.
+    _, item = await served.ask("GET", f"/inbox/{report.id}")
+    assert (item["message"]["text"], item["team_name"], item["has_doubts"]) == (
+        long,
+        "Beans",
+        False,
+    )
+    many = "&".join(f"item=msg_{n}" for n in range(501))
+    assert (await served.ask("GET", f"/inbox/rows?{many}"))[0] == 422

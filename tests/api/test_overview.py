@@ -221,3 +221,12 @@ async def test_what_was_scheduled_for_a_completed_team_is_scheduled_again(served
     due = {one["id"]: one["due_at"] for one in triggers}
     assert due[reminders[1]["id"]] == reminders[1]["due_at"]
     assert set(states.values()) <= {"expired"}  # the heartbeat ended with the goal
+
+
+async def test_some_teams_are_read_by_themselves(served: Served) -> None:
+    made = [(await served.world.found("Rest", name=f"n{n}", start=False)).team for n in range(4)]
+    whole = await _overview(served)
+    some = await _overview(served, f"?team={made[0].id}&team={made[2].id}&team=team_none")
+    assert some == [team for team in whole if team["name"] in ("n0", "n2")]
+    await served.ask("DELETE", f"/teams/{made[0].id}")
+    assert await _overview(served, f"?team={made[0].id}") == []

@@ -235,6 +235,36 @@ async def test_the_spend_of_today_is_shown_with_its_limit(served: Served) -> Non
     status, today = await served.ask("GET", "/cost")
     assert (status, today["usd"], today["allowed_usd"], today["is_reached"]) == (200, 0, 0, False)
     assert today["limit_usd"] is None  # this server has none
+    assert today["forecast_usd"] is None
+
+
+async def test_a_thread_says_what_fills_its_window(served: Served) -> None:
+    served.world.script("ada", says("Counted."))
+    _, team = await served.ask("POST", "/teams", {"goal": "Count", "name": "Beans"})
+    await served.world.settle()
+    [goal] = await served.world.board(team["id"])
+    status, use = await served.ask("GET", f"/threads/{goal.thread_id}/window")
+    assert (status, use["model"]) == (200, "scripted/ada")
+    parts = {part["part"]: part["tokens"] for part in use["parts"]}
+    assert sum(parts.values()) == use["tokens"] > 0
+    assert {"instructions", "conversation"} <= parts.keys()
+    assert (await served.ask("GET", "/threads/t_none/window"))[0] == 404
+
+
+async def test_what_was_spent_is_shown_day_by_day(served: Served) -> None:
+    served.world.script("ada", says("Counted."))
+    _, team = await served.ask("POST", "/teams", {"goal": "Count", "name": "Beans"})
+    await served.world.settle()
+    status, history = await served.ask("GET", "/cost/history?by=team")
+    assert status == 200, history
+    assert {part["name"] for part in history["parts"]} == {"Beans"}
+    assert {part["day"] for part in history["parts"]} == {history["today"]["day"]}
+    assert sum(part["calls"] for part in history["parts"]) > 0
+    _, own = await served.ask("GET", f"/cost/history?by=model&team={team['id']}&days=1")
+    assert own["first_day"] == own["today"]["day"]
+    assert [part["name"] for part in own["parts"]] == ["scripted/ada"]
+    assert (await served.ask("GET", "/cost/history?by=mood"))[0] == 422
+    assert (await served.ask("GET", "/cost/history?team=none"))[0] == 404
 
 
 async def test_effort_is_set_and_taken_away_for_a_team_an_agent_and_a_node(served: Served) -> None:

@@ -64,6 +64,7 @@ MAY_COMPARE: dict[str, dict[str, str]] = {
         "features/research/verbs/ledger": "'www.'",
     },
     "only chooses what is shown": {
+        "core/domain/window_use": "_MEMORY, _OTHERS",
         "core/store/rows": "'Stored'",
         "core/domain/text/fence": "_CLOSINGS",
         "core/domain/text/spoken": "in '[Budget]', in '[Runtime]'",

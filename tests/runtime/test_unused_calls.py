@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agiraph.api.routes import board
-from agiraph.cli.teams import sum_text
+from agiraph.cli.costs import sum_text
 from agiraph.core.domain.ids import NodeId
 from agiraph.core.domain.work import Budget
 from agiraph.core.store import spend

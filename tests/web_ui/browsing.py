@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from playwright.async_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Page,
     Playwright,
     Request,
+    Response,
     WebSocket,
 )
 
@@ -96,6 +99,58 @@ class Watch:
     def _line(self, line: WebSocket) -> None:
         if not line.url.startswith(f"{self.origin.replace('http', 'ws', 1)}/"):
             self.faults.append(f"WebSocket elsewhere: {line.url}")
+
+
+@dataclass  # no slots: Playwright sets attributes on listeners
+class Traffic:
+    """Counts what a page has loaded from the API."""
+
+    requests: list[str] = field(default_factory=list[str])
+    """The path of each request, with its query."""
+    loaded: dict[str, int] = field(default_factory=dict[str, int])
+    """The bytes of JSON of each path without its query, as the page parses it."""
+    wire_bytes: int = 0
+    """The bytes that came over the line, compressed."""
+    _reads: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    def over(self, page: Page) -> None:
+        page.on("response", self._response)
+
+    @property
+    def json_bytes(self) -> int:
+        return sum(self.loaded.values())
+
+    def of(self, path: str) -> list[str]:
+        """Return the requests to paths that begin like this."""
+        return [one for one in self.requests if one.startswith(path)]
+
+    async def settled(self) -> None:
+        """Wait until everything that has been answered is counted."""
+        while self._reads:
+            await asyncio.wait(self._reads)
+
+    def clear(self) -> None:
+        self.requests.clear()
+        self.loaded.clear()
+        self.wire_bytes = 0
+
+    def _response(self, response: Response) -> None:
+        where = urlsplit(response.url)
+        if not where.path.startswith("/api/"):
+            return
+        self.requests.append(f"{where.path}?{where.query}" if where.query else where.path)
+        task = asyncio.ensure_future(self._read(response, where.path))
+        self._reads.add(task)
+        task.add_done_callback(self._reads.discard)
+
+    async def _read(self, response: Response, path: str) -> None:
+        try:
+            body = await response.body()
+            sizes = await response.request.sizes()
+        except Error:
+            return  # the page was left before it had read the response
+        self.loaded[path] = self.loaded.get(path, 0) + len(body)
+        self.wire_bytes += sizes["responseBodySize"]
 
 
 async def go(page: Page, address: str) -> None:

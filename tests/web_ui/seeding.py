@@ -14,8 +14,8 @@ from agiraph.core.domain.events.work import (
     ToolResult,
     TurnAdded,
 )
-from agiraph.core.domain.ids import AgentId, NodeId, StageId, TeamId, ThreadId, new_id
-from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.ids import AgentId, MessageId, NodeId, StageId, TeamId, ThreadId, new_id
+from agiraph.core.domain.messages import Draft, MessageKind
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.stages import Stage
 from agiraph.core.domain.work import NodeStatus, Usage, WorkNode
@@ -23,6 +23,7 @@ from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
 from agiraph.core.store import dependencies, events, messages, threads
+from agiraph.core.store import teams as team_rows
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.spend import SPEND, Spend, day_of
 from agiraph.core.store.stages import STAGES
@@ -205,6 +206,36 @@ def _add_team(tx: Tx, number: int, members: int) -> TeamId:
     if number % 4 == 0:
         TEAMS.update(tx, founded.team.id, status="completed")
     return founded.team.id
+
+
+async def full_inbox(path: Path, *, teams_count: int = 60, items: int = 200) -> list[TeamId]:
+    """Create this many teams of three members, and as many items in the person's inbox: results of
+    some hundred words, and for each third team a question. Return the teams, oldest first."""
+    made = await many_teams(path, count=teams_count, members=3)
+    async with World(path, easy_endings=True) as world:
+        for n in range(items):
+            await world.store.write(add_item, made[n % len(made)], n)
+            world.clock.advance(minutes=1)
+        for n, team in enumerate(made[::3]):
+            await world.store.write(add_item, team, n, kind="question")
+            world.clock.advance(minutes=1)
+    return made
+
+
+def add_item(tx: Tx, team: TeamId, number: int, *, kind: MessageKind = "result") -> MessageId:
+    """Put a result, or a question, about ended work into the person's inbox."""
+    agent = team_rows.coordinator(tx, team)
+    thread = _add_finished_node(tx, agent, f"Look through shelf {number}")
+    words = f"Which of the boxes on shelf {number} may go?"
+    said = bus.send(
+        tx,
+        Draft(
+            team_id=team, sender=agent.id, recipient=OWNER, kind=kind, node_id=thread.node_id,
+            title=f"Shelf {number} is done" if kind == "result" else "",
+            text=WORDS.format(n=number) * 3 if kind == "result" else words,
+        ),
+    )  # fmt: skip
+    return said.id
 
 
 async def wide_team(path: Path, *, pieces: int = 500, stages: int = 5) -> Wide:

@@ -1,13 +1,14 @@
-"""Decision views: grants and digests as the API returns them."""
+"""Decision views: grants, digests and the rows of the inbox as the API returns them."""
 
 from datetime import datetime
 
 from pydantic import Field
 
-from agiraph.api.views import GrantOffer, View, of_domain
+from agiraph.api.views import GrantOffer, ToolCallView, View, WaitingWorkView, of_domain
+from agiraph.core.domain.messages import Box, MessageKind, State
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.digest import EntryKind
-from agiraph.core.domain.work import NodeStatus
+from agiraph.core.domain.work import NodeStatus, StopReason
 
 
 @of_domain
@@ -88,3 +89,55 @@ class BulkOutcome(View):
 
 class BulkView(View):
     outcomes: list[BulkOutcome] = Field(description="One for each id, in their order.")
+
+
+class RowMessage(View):
+    """What a list shows of a message."""
+
+    id: str
+    team_id: str
+    kind: MessageKind
+    title: str
+    text: str = Field(description="The beginning. `GET /inbox/{item}` has all of it.")
+    sender: str
+    sender_name: str
+    node_id: str | None
+    created_at: datetime
+    call: ToolCallView | None = Field(
+        description="For an approval: the call, with the beginning of its first argument."
+    )
+
+
+class InboxRow(View):
+    """An item of the inbox as lists show it."""
+
+    message: RowMessage
+    team_name: str
+    box: Box
+    state: State
+    needs_answer: bool = Field(description="Whether the person has not answered it yet.")
+    has_doubts: bool = Field(description="Whether something of a result could not be confirmed.")
+    node_status: NodeStatus | None
+    stop_reason: StopReason | None
+    waiting_work: list[WaitingWorkView] = Field(
+        description="For an open question about a provider: the work that waits for the answer."
+    )
+    snoozed_until: datetime | None
+    archived_at: datetime | None
+
+
+class InboxCounts(View):
+    """What badges say of the whole inbox."""
+
+    unread: int = Field(description="Items that were neither read nor answered.")
+    open: int = Field(description="Items that wait for an answer.")
+    newest: str = Field(description="The id of the newest item in any box; empty: there is none.")
+
+
+class InboxRows(InboxCounts):
+    """A page of a list, with the counts of the whole inbox."""
+
+    items: list[InboxRow]
+    cursor: str | None = Field(
+        description="The value of `after` for the next page; null on the last page."
+    )

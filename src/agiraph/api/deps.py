@@ -145,7 +145,9 @@ class Binding:
         if inspect.isclass(kind) and issubclass(kind, HTTPConnection):
             self._connection = name
             return
-        place, key, is_list = "path" if name in in_path else "query", name, get_origin(kind) is list
+        # Also one that may lack: `list[str] | None`.
+        is_list = any(get_origin(each) is list for each in (kind, *get_args(kind)))
+        place, key = "path" if name in in_path else "query", name
         for mark in marks:
             if isinstance(mark, Depends):
                 self._made[name] = Binding(mark.make, in_path)

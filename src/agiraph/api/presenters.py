@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from agiraph.api.decision_views import DigestEntry, DigestGroup, DigestView, GrantView
+from agiraph.api.decision_views import (
+    DigestEntry,
+    DigestGroup,
+    DigestView,
+    GrantView,
+    InboxRow,
+    RowMessage,
+)
 from agiraph.api.views import (
     ActView,
     AgentView,
@@ -16,11 +23,13 @@ from agiraph.api.views import (
     StageView,
     TeamView,
     ThreadView,
+    ToolCallView,
     TriggerView,
     TurnView,
+    WaitingWorkView,
 )
 from agiraph.core.domain.agents import Team, state_of
-from agiraph.core.domain.chat import Thread, Turn
+from agiraph.core.domain.chat import Thread, ToolCall, Turn
 from agiraph.core.domain.ids import AgentId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Message
 from agiraph.core.domain.provenance.grants import Grant
@@ -283,10 +292,48 @@ def inbox_item_view(tx: Tx, item: inbox.Item) -> InboxItem:
         node_status=None if node is None else node.status,
         stop_reason=None if node is None else node.stop_reason,
         always=requests.offer(message) if is_asked else None,
+        has_doubts=bool(message.doubts),
+        team_name=teams.TEAMS.get(tx, message.team_id).name,
+        box=inbox.box_of(tx, message),
         snoozed_until=message.snoozed_until,
         archived_at=message.archived_at,
         reply_to=_reply_to(tx, message, node),
     )
+
+
+ROW_TITLE, ROW_TEXT = 200, 240
+"""The most characters of a title and of a text in a row: more than a list shows."""
+
+
+def inbox_row_view(row: inbox.InboxRow) -> InboxRow:
+    message, around = row.message, row.around
+    text = message.summary or message.text
+    shown = RowMessage.of(
+        message,
+        title=texts.truncate(message.title, ROW_TITLE),
+        text=texts.truncate(text, ROW_TEXT),
+        sender_name=around.sender_name or message.sender,
+        call=None if message.call is None else _call_beginning(message.call),
+    )
+    return InboxRow(
+        message=shown,
+        team_name=around.team_name,
+        box=row.box,
+        state=row.state,
+        needs_answer=row.needs_answer,
+        has_doubts=bool(message.doubts),
+        node_status=around.node_status,
+        stop_reason=around.stop_reason,
+        waiting_work=[WaitingWorkView.of(one) for one in row.waiting_work],
+        snoozed_until=message.snoozed_until,
+        archived_at=message.archived_at,
+    )
+
+
+def _call_beginning(call: ToolCall) -> ToolCallView:
+    first = [*call.arguments.items()][:1]
+    short = {name: texts.truncate(str(given), ROW_TITLE) for name, given in first}
+    return ToolCallView(id=call.id, name=call.name, arguments=short)
 
 
 def _reply_to(tx: Tx, message: Message, node: WorkNode | None) -> str | None:

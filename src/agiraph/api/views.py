@@ -18,6 +18,7 @@ from agiraph.core.domain.agents import (
 )
 from agiraph.core.domain.costs import GoalBudget
 from agiraph.core.domain.messages import (
+    Box,
     Decision,
     MessageKind,
     ProviderFault,
@@ -448,6 +449,9 @@ class InboxItem(View):
     always: GrantOffer | None = Field(
         description="For an open request: what `always` would allow; null if nothing."
     )
+    has_doubts: bool
+    team_name: str
+    box: Box
     waiting_work: list[WaitingWorkView] = Field(
         description="For an open question about a provider: the work that waits for the answer, "
         "of any team. One answer, or a new key, lets all of it try again."

@@ -26,7 +26,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Watch": {
         "teams": "teams", "board": "teams", "agents": "teams", "tail": "progress",
         "thread": "teams", "memories": "teams", "insights": "teams", "triggers": "teams",
-        "cost": "teams", "evidence": "", "changes": "settings", "status": "teams",
+        "cost": "costs", "evidence": "", "changes": "settings", "status": "teams",
     },
     "Control": {
         "set": "settings", "goal": "settings", "pause": "teams", "resume": "teams",

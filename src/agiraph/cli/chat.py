@@ -18,6 +18,7 @@ from rich.text import Text
 
 from agiraph import location
 from agiraph.cli.asking import deadline, decide, question_lines
+from agiraph.cli.costs import of_cost
 from agiraph.cli.inbox import everything, show
 from agiraph.cli.session import (
     CONNECTION_LOST,
@@ -29,7 +30,7 @@ from agiraph.cli.session import (
     table,
 )
 from agiraph.cli.talk import Activity, act_line, find_agent, find_reply, looked
-from agiraph.cli.teams import AGENTS, BOARD, of_cost
+from agiraph.cli.teams import AGENTS, BOARD
 from agiraph.client import Client, ConnectionLost, ReplyDelta, Resync
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.events import Event

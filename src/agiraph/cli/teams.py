@@ -9,9 +9,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.table import Column
-from rich.tree import Tree
 
 from agiraph.cli.session import (
     Columns,
@@ -30,12 +28,12 @@ from agiraph.cli.session import (
 from agiraph.cli.talk import SCHEDULES, cron_of, find_agent
 from agiraph.client import Client
 from agiraph.core.domain.agents import TeamState
-from agiraph.core.domain.costs import CostSum, NodeCosts, TeamCosts, day_text
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.times.moments import as_text, local, parse_deadline
 from agiraph.core.domain.triggers import TriggerType
+from agiraph.core.domain.window_use import WindowUse
 from agiraph.core.domain.work import Extension, HeldBy, NodeStatus, told_person
 
 if TYPE_CHECKING:
@@ -195,13 +193,20 @@ async def thread(thread: str) -> Told:
                 raise NotFound("thread", thread, known=f"{agent.name} has done nothing yet.")
             wanted = agent.thread_id
         with naming("thread", thread, "`agiraph agents` lists agents and threads."):
-            turns = await found.thread(wanted)
-    lines = [wanted]
+            turns, use = await found.thread(wanted), await found.window(wanted)
+    lines = [wanted, _window_text(use)]
     for turn in turns:
         said = f" {turn.text}" if turn.text else ""
         lines.append(f"\n[{turn.at:%H:%M:%S}] {turn.role}{said}")
         lines += [f"  → {call.name} {call.arguments}" for call in turn.calls]
     return turns, clean("\n".join(lines))
+
+
+def _window_text(use: WindowUse) -> str:
+    """Return what fills the context window, in a line."""
+    parts = ", ".join(f"{each.part} {each.tokens:,}" for each in use.parts) or "empty"
+    size = "" if use.window is None else f" of {use.window:,} ({use.tokens / use.window:.0%})"
+    return f"Window: about {use.tokens:,}{size} tokens: {parts}"
 
 
 _of_team = click.option("--team", help="The team of the AGENT, if AGENT is a name.")
@@ -229,63 +234,6 @@ async def insights(agent: str, team: str | None, query: str) -> Told:
         who = await find_agent(found, agent, team)
         known = await found.insights(who.id, query=query, limit=LISTED)
     return listing(known, _KNOWLEDGE, "Nothing fits." if query else "It has learned nothing yet.")
-
-
-@click.command()
-@click.argument("team", required=False)
-@printing
-async def cost(team: str | None) -> Told:
-    """Show the cost of a TEAM (or of every team) by task, agent and purpose.
-
-    The first line is what all teams have spent today (UTC), and the daily limit.
-    """
-    async with source() as found:
-        today = await found.day_cost()
-        listed = await found.teams() if team is None else [await found.team(team)]
-        costs = [(each.name, await found.cost(each.id)) for each in listed]
-
-    def show() -> None:
-        click.echo(day_text(today))
-        if not costs:
-            click.echo("No teams yet.")
-        for name, bill in costs:
-            Console(highlight=False, emoji=False).print(of_cost(name, bill))
-
-    return [bill for _, bill in costs], show
-
-
-def of_cost(name: str, costs: TeamCosts) -> Tree:
-    tree = Tree(f"[bold]{shown(name)}[/] [dim]{costs.team_id}[/]  {sum_text(costs.total)}")
-    for bill in costs.runs:
-        _branch(tree, bill)
-    return tree
-
-
-def _branch(tree: Tree, bill: NodeCosts) -> None:
-    branch = tree.add(f"{shown(bill.title)} [dim]{shown(bill.agent)}[/]  {sum_text(bill.total)}")
-    if len(bill.lines) > 1 or any(line.purpose != "work" for line in bill.lines):
-        for line in bill.lines:
-            branch.add(f"[dim]{line.purpose} · {shown(line.model)}[/]  {sum_text(line.sum)}")
-    for below in bill.below:
-        _branch(branch, below)
-
-
-def sum_text(total: CostSum) -> str:
-    """Return a sum as text. Calls without a known price are counted, not estimated."""
-    tokens = total.input_tokens + total.output_tokens
-    calls = counted(total.calls + total.lost, "call")
-    words = f"${total.usd:.4f} · {counted(tokens, 'token')} · {calls}"
-    if total.searches:
-        words += f" · {counted(total.searches, 'search', 'searches')}"
-    if total.cached_tokens:
-        words += f" · {total.cached_tokens / total.input_tokens:.0%} of input cached"
-    if total.estimated:
-        words += f" · {total.estimated} estimated"
-    if total.lost:
-        words += f" · {counted(total.lost, 'lost call')} of them, charged as reserved"
-    if total.unpriced:
-        words += f" · {total.unpriced} without a known price"
-    return clean(words)
 
 
 @click.command()

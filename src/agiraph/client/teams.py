@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from agiraph.client.connection import PAGE, Connection, LateModule, operation, path_of
 from agiraph.core.domain.agents import Mode, Review, Trust
-from agiraph.core.domain.costs import DayCosts, TeamCosts, joined
+from agiraph.core.domain.costs import CostHistory, CostsBy, DayCosts, TeamCosts, joined
 from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.messages import Box, Decision, Filing, MessageKind, Rating
 from agiraph.core.domain.provenance.grants import GrantKind
 from agiraph.core.domain.records.digest import EntryDecision
+from agiraph.core.domain.window_use import WindowUse
 from agiraph.core.domain.work import Effort, Extension, LineKind
 
 if TYPE_CHECKING:
@@ -194,6 +195,13 @@ class TeamOperations(Connection):
         """Return what all teams have spent today, and the daily limit."""
         ...
 
+    @operation("GET", "/cost/history")
+    async def cost_history(
+        self, *, by: CostsBy = "model", team: str = "", days: int = 30
+    ) -> CostHistory:
+        """Return what was spent on each of the last days, of all teams or of one."""
+        ...
+
     async def cost(self, team: str) -> TeamCosts:
         """Return what a team has cost, with the nodes of all pages."""
         path = path_of("teams", team, "cost")
@@ -248,6 +256,11 @@ class TeamOperations(Connection):
             found += page
         return found
 
+    @operation("GET", "/threads/{thread}/window")
+    async def window(self, thread: str) -> WindowUse:
+        """Return what fills the model's context window in a thread."""
+        ...
+
     @operation("GET", "/inbox")
     async def inbox(
         self,
@@ -259,6 +272,27 @@ class TeamOperations(Connection):
         limit: int = 100,
     ) -> views.InboxPage:
         """Return a page of the inbox; items that need an answer come first."""
+        ...
+
+    @operation("GET", "/inbox/rows")
+    async def inbox_rows(
+        self,
+        *,
+        box: Box = "inbox",
+        team: str = "",
+        kind: MessageKind | None = None,
+        after: str = "",
+        limit: int = 50,
+        open: bool = False,
+        newer_than: str = "",
+        item: Sequence[str] = (),
+    ) -> decision_views.InboxRows:
+        """Return short rows of the inbox, or of some items, with the counts of all of it."""
+        ...
+
+    @operation("GET", "/inbox/counts")
+    async def inbox_counts(self) -> decision_views.InboxCounts:
+        """Return what badges say of the inbox."""
         ...
 
     @operation("POST", "/inbox/bulk", once=True)

@@ -11,6 +11,8 @@ export type MemberOverview = Schemas["MemberOverview"];
 export type Agent = Schemas["AgentView"];
 export type Message = Schemas["MessageView"];
 export type InboxItem = Schemas["InboxItem"];
+/** An inbox item as lists show it: an item is one, with all its words. */
+export type InboxRow = Schemas["InboxRow"];
 export type Found = Schemas["FoundView"];
 export type WorkNode = Schemas["NodeView"];
 

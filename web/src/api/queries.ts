@@ -1,6 +1,6 @@
 /** Queries: what screens fetch from the server, by query key. Events invalidate keys; see `live/invalidation.ts`. */
 import { QueryClient, infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { ApiError, api, type Message, unwrap } from "@/api/client";
+import { ApiError, api, type Message, type Schemas, unwrap } from "@/api/client";
 
 /** The second part of a key is the id of its owner (team, agent, node or thread): events name the owners whose data changed. */
 export const queryKeys = {
@@ -90,10 +90,41 @@ export const dayCostQuery = queryOptions({
   queryFn: () => unwrap(api.GET("/api/cost")),
 });
 
-export const inboxQuery = queryOptions({
-  queryKey: queryKeys.inbox,
-  queryFn: () => unwrap(api.GET("/api/inbox", { params: { query: { limit: 200 } } })),
-});
+/** A list of the inbox: a box, and there the items of one team, of one kind, or those that are not answered. */
+export interface InboxList {
+  box: "inbox" | "snoozed" | "archived";
+  team: string;
+  kind: Schemas["InboxRow"]["message"]["kind"] | null;
+  open: boolean;
+}
+const ROWS_PER_PAGE = 40;
+const fetchRows = ({ kind, ...list }: InboxList, after = "") =>
+  unwrap(api.GET("/api/inbox/rows", { params: { query: { ...list, kind: kind as "report" | null, after, limit: ROWS_PER_PAGE } } }));
+const OPEN: InboxList = { box: "inbox", team: "", kind: null, open: true };
+
+/** What the person has not answered, of all teams or of one, with the counts of the inbox: what every page needs. Changes come by `deltas.ts`. */
+export const openQuery = (team = "") => {
+  const list = { ...OPEN, team };
+  return queryOptions({ queryKey: [...queryKeys.inbox, "open", list] as const, queryFn: () => fetchRows(list), staleTime: Infinity });
+};
+
+/** The rows of a list, page by page. */
+export const inboxListQuery = (list: InboxList) =>
+  infiniteQueryOptions({
+    queryKey: [...queryKeys.inbox, "list", list] as const,
+    queryFn: ({ pageParam }) => fetchRows(list, pageParam),
+    initialPageParam: "",
+    getNextPageParam: (page: Schemas["InboxRows"]) => page.cursor,
+    staleTime: Infinity,
+  });
+
+/** An item with all its words. */
+export const inboxItemQuery = (id: string) =>
+  queryOptions({
+    queryKey: [...queryKeys.inbox, "item", id] as const,
+    queryFn: () => unwrap(api.GET("/api/inbox/{item}", { params: { path: { item: id } } })),
+    retry: (failures, error) => failures < 3 && (!(error instanceof ApiError) || error.isOffline),
+  });
 
 export const digestQuery = queryOptions({
   queryKey: queryKeys.digest,

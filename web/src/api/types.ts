@@ -392,6 +392,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/threads/{thread}/window": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Window
+         * @description Return what fills the model's context window in a thread.
+         */
+        get: operations["get_window"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/threads/{thread}": {
         parameters: {
             query?: never;
@@ -599,6 +619,48 @@ export interface paths {
          * @description List the inbox: items that need an answer first, then the newest. Changes nothing.
          */
         get: operations["list_inbox"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/inbox/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rows
+         * @description List the inbox in short rows, in the order of `GET /inbox`, with the counts of all of it.
+         *
+         *     `GET /inbox/{item}` returns an item with all its words.
+         */
+        get: operations["list_rows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/inbox/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Inbox
+         * @description Return what badges say of the inbox.
+         */
+        get: operations["count_inbox"];
         put?: never;
         post?: never;
         delete?: never;
@@ -899,6 +961,26 @@ export interface paths {
          *     model, and the budget.
          */
         get: operations["get_cost"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cost/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get History
+         * @description Return what was spent on each of the last days (UTC), by team, agent, model or purpose.
+         */
+        get: operations["get_history"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2970,6 +3052,22 @@ export interface components {
             files: components["schemas"]["FileTextView"][];
         };
         /**
+         * CostHistory
+         * @description What was spent day by day, in parts; days on which nothing was spent are left out.
+         */
+        CostHistory: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "team" | "agent" | "model" | "purpose";
+            /** First Day */
+            first_day: string;
+            today: components["schemas"]["DayCosts"];
+            /** Parts */
+            parts: components["schemas"]["DayPart"][];
+        };
+        /**
          * CostLine
          * @description What one node cost for one purpose with one model, without the nodes below it.
          */
@@ -3165,6 +3263,28 @@ export interface components {
              * @default false
              */
             is_reached: boolean;
+            /** Forecast Usd */
+            forecast_usd?: number | null;
+        };
+        /**
+         * DayPart
+         * @description What was spent on a day by one team or agent, on one model, or for one purpose.
+         */
+        DayPart: {
+            /** Day */
+            day: string;
+            /** Key */
+            key: string;
+            /** Name */
+            name: string;
+            /** Calls */
+            calls: number;
+            /** Tokens */
+            tokens: number;
+            /** Usd */
+            usd: number;
+            /** Unpriced */
+            unpriced: number;
         };
         /** DecidedView */
         DecidedView: {
@@ -3949,6 +4069,27 @@ export interface components {
             /** Status */
             status: string;
         };
+        /**
+         * InboxCounts
+         * @description What badges say of the whole inbox.
+         */
+        InboxCounts: {
+            /**
+             * Unread
+             * @description Items that were neither read nor answered.
+             */
+            unread: number;
+            /**
+             * Open
+             * @description Items that wait for an answer.
+             */
+            open: number;
+            /**
+             * Newest
+             * @description The id of the newest item in any box; empty: there is none.
+             */
+            newest: string;
+        };
         /** InboxItem */
         InboxItem: {
             message: components["schemas"]["MessageView"];
@@ -3973,6 +4114,15 @@ export interface components {
             stop_reason: components["schemas"]["StopReason"] | null;
             /** @description For an open request: what `always` would allow; null if nothing. */
             always: components["schemas"]["GrantOffer"] | null;
+            /** Has Doubts */
+            has_doubts: boolean;
+            /** Team Name */
+            team_name: string;
+            /**
+             * Box
+             * @enum {string}
+             */
+            box: "inbox" | "snoozed" | "archived";
             /**
              * Waiting Work
              * @description For an open question about a provider: the work that waits for the answer, of any team. One answer, or a new key, lets all of it try again.
@@ -4002,6 +4152,74 @@ export interface components {
             cursor: string | null;
             /** Unread */
             unread: number;
+        };
+        /**
+         * InboxRow
+         * @description An item of the inbox as lists show it.
+         */
+        InboxRow: {
+            message: components["schemas"]["RowMessage"];
+            /** Team Name */
+            team_name: string;
+            /**
+             * Box
+             * @enum {string}
+             */
+            box: "inbox" | "snoozed" | "archived";
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "unread" | "read" | "answered" | "closed";
+            /**
+             * Needs Answer
+             * @description Whether the person has not answered it yet.
+             */
+            needs_answer: boolean;
+            /**
+             * Has Doubts
+             * @description Whether something of a result could not be confirmed.
+             */
+            has_doubts: boolean;
+            node_status: components["schemas"]["NodeStatus"] | null;
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Waiting Work
+             * @description For an open question about a provider: the work that waits for the answer.
+             */
+            waiting_work: components["schemas"]["WaitingWorkView"][];
+            /** Snoozed Until */
+            snoozed_until: string | null;
+            /** Archived At */
+            archived_at: string | null;
+        };
+        /**
+         * InboxRows
+         * @description A page of a list, with the counts of the whole inbox.
+         */
+        InboxRows: {
+            /**
+             * Unread
+             * @description Items that were neither read nor answered.
+             */
+            unread: number;
+            /**
+             * Open
+             * @description Items that wait for an answer.
+             */
+            open: number;
+            /**
+             * Newest
+             * @description The id of the newest item in any box; empty: there is none.
+             */
+            newest: string;
+            /** Items */
+            items: components["schemas"]["InboxRow"][];
+            /**
+             * Cursor
+             * @description The value of `after` for the next page; null on the last page.
+             */
+            cursor: string | null;
         };
         /**
          * Insight
@@ -6074,6 +6292,41 @@ export interface components {
              */
             queues: number;
         };
+        /**
+         * RowMessage
+         * @description What a list shows of a message.
+         */
+        RowMessage: {
+            /** Id */
+            id: string;
+            /** Team Id */
+            team_id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge";
+            /** Title */
+            title: string;
+            /**
+             * Text
+             * @description The beginning. `GET /inbox/{item}` has all of it.
+             */
+            text: string;
+            /** Sender */
+            sender: string;
+            /** Sender Name */
+            sender_name: string;
+            /** Node Id */
+            node_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** @description For an approval: the call, with the beginning of its first argument. */
+            call: components["schemas"]["ToolCallView"] | null;
+        };
         /** RuleMatches */
         RuleMatches: {
             /**
@@ -7410,6 +7663,36 @@ export interface components {
             team_id: string;
             /** Node Id */
             node_id: string;
+        };
+        /**
+         * WindowPart
+         * @description A part of what a model is shown.
+         */
+        WindowPart: {
+            /**
+             * Part
+             * @enum {string}
+             */
+            part: "instructions" | "tools" | "memory" | "conversation" | "results";
+            /** Tokens */
+            tokens: number;
+        };
+        /**
+         * WindowUse
+         * @description What fills the context window of a thread. The sum is the vendor's count with what came since
+         *     in bytes divided by four; the parts are estimated from it.
+         */
+        WindowUse: {
+            /** Model */
+            model: string;
+            /** Tokens */
+            tokens: number;
+            /** Window */
+            window: number | null;
+            /** Shortened At */
+            shortened_at: number | null;
+            /** Parts */
+            parts: components["schemas"]["WindowPart"][];
         };
         /**
          * WorkStopView
@@ -11694,6 +11977,8 @@ export interface operations {
             query?: {
                 /** @description List the archived teams instead. */
                 archived?: boolean;
+                /** @description Only teams with these ids. */
+                team?: string[] | null;
             };
             header?: never;
             path?: never;
@@ -12504,6 +12789,91 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ThreadView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_window: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                thread: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WindowUse"];
                 };
             };
             /** @description The request is malformed */
@@ -13726,6 +14096,180 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rows: {
+        parameters: {
+            query?: {
+                /** @description The cursor of the previous page. */
+                after?: string;
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description Only items that wait for an answer. */
+                open?: boolean;
+                /** @description Only items that came after the one with this id. */
+                newer_than?: string;
+                /** @description Only these items, in any box; then nothing else counts. */
+                item?: string[] | null;
+                /** @description What is in sight, snoozed or archived. */
+                box?: "inbox" | "snoozed" | "archived";
+                /** @description Only items of this team. */
+                team?: string;
+                /** @description Only items of this kind; else of all. */
+                kind?: ("question" | "approval" | "briefing" | "report" | "failure" | "result") | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxRows"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_inbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxCounts"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15440,6 +15984,96 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TeamCosts"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_history: {
+        parameters: {
+            query?: {
+                /** @description What each day is split by. */
+                by?: "team" | "agent" | "model" | "purpose";
+                /** @description Only this team. */
+                team?: string;
+                /** @description How many days, with today. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CostHistory"];
                 };
             };
             /** @description The request is malformed */

@@ -5,13 +5,11 @@ import { ApiError, api, onSignedOut, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { fetchApi, onSignedInElsewhere, subprotocols } from "@/api/session";
 import { atSecondFrame, type Draft, LiveStore, type LiveState, type UnsentMessage } from "@/live/store";
-import { cacheChunks, setServerAway } from "@/live/chunks";
-import { batchedInvalidation } from "@/live/invalidation";
+import { cacheChunks, loadChunk, setServerAway } from "@/live/chunks";
 import { forgetTakenBack, forgetUnsent, keepPutBack, keepTakenBack, keepUnsent, keptUnsent } from "@/live/outbox";
 import { ReconnectingSocket, type SocketLike } from "@/live/socket";
 import type { Event } from "@/live/log";
 
-const invalidateFor = batchedInvalidation(queryClient);
 const listeners = new Set<(events: Event[]) => void>();
 /** Call the listener with every batch of new events. Return a function that removes it. */
 export function onNewEvents(listener: (events: Event[]) => void): () => void {
@@ -23,7 +21,7 @@ export const live = new LiveStore({
   fetchEvents: (team, after, limit) =>
     unwrap(api.GET("/api/teams/{team}/events", { params: { path: { team }, query: { after, limit } } })) as Promise<Event[]>,
   onEvents: (events) => {
-    invalidateFor(events);
+    void loadChunk(() => import("@/live/invalidation")).then(({ invalidateFor }) => invalidateFor(events));
     for (const listener of listeners) listener(events);
   },
   onReload: () => void queryClient.invalidateQueries(),

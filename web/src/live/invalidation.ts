@@ -1,15 +1,11 @@
 /** Invalidation: the query keys whose data an event changed. Keys are collected for a moment, so that a burst of events causes one fetch. */
 import type { QueryClient } from "@tanstack/react-query";
-import { queryKeys } from "@/api/queries";
+import { queryClient, queryKeys } from "@/api/queries";
 import { HUMAN } from "@/lib/participants";
+import { refreshChanged, refreshCounts, refreshTeams } from "@/live/deltas";
 import type { Event } from "@/live/log";
 
 type Key = readonly string[];
-/** The end of a task, after which nobody waits for what it has asked, and its way back into the queue by a retry or an extension. */
-const ENDED_OR_QUEUED = /^node\.(completed|partial|failed|cancelled|assigned)$/;
-
-/** Whether work waits for an answer. Another team may have asked for it: then no message says so. */
-const waitsForAnswer = ({ type, data }: Event): boolean => type === "node.waiting" && (data as { on: string[] }).on.some((on) => on.startsWith("answer:"));
 
 export function keysToInvalidate(event: Event): Key[] {
   const team = event.team_id;
@@ -19,15 +15,16 @@ export function keysToInvalidate(event: Event): Key[] {
     case "team":
       // Nothing of a deleted team can be fetched any more.
       if (event.type === "team.deleted") return [queryKeys.overview, queryKeys.archived, queryKeys.inbox, queryKeys.digest];
-      return [queryKeys.overview, queryKeys.team(team), queryKeys.agents(team)];
+      return [queryKeys.overview, queryKeys.archived, queryKeys.team(team), queryKeys.agents(team)];
     case "work":
-      return [["status"], ["operations"]];
+      // Of all teams.
+      return [["status"], ["operations"], [...queryKeys.overview]];
     case "agent":
       return [queryKeys.overview, queryKeys.agents(team), queryKeys.team(team)];
     case "node":
       return event.type === "node.output"
         ? []
-        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"], ...(ENDED_OR_QUEUED.test(event.type) || waitsForAnswer(event) ? [queryKeys.inbox] : [])];
+        : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"]];
     case "folder":
       return [queryKeys.folderChanges(team), ["results", team]];
     case "stage":
@@ -41,13 +38,10 @@ export function keysToInvalidate(event: Event): Key[] {
     case "message":
     case "question":
       // Files lists what came with messages among the uploads.
-      return [...conversationKeys(data), queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.overview, queryKeys.team(team), queryKeys.files(team), queryKeys.files(team, "user_uploads")];
+      return [...conversationKeys(data), queryKeys.digest, queryKeys.agents(team), queryKeys.overview, queryKeys.team(team), queryKeys.files(team), queryKeys.files(team, "user_uploads")];
     case "reply":
       // A question that is open again may stand in any conversation.
-      return [["conversation"], queryKeys.inbox, queryKeys.digest, queryKeys.agents(team), queryKeys.overview];
-    case "briefing":
-    case "delivery":
-      return [queryKeys.inbox];
+      return [["conversation"], queryKeys.digest, queryKeys.agents(team), queryKeys.overview];
     case "trigger":
       return [queryKeys.triggers(team), queryKeys.digest];
     case "memory":
@@ -69,24 +63,39 @@ function conversationKeys(data: Record<string, unknown>): Key[] {
 const BATCH_MS = 250;
 /** Data of all teams, which most events change, is fetched once in this time at most. */
 const PAUSE_MS = 1_000;
-const OF_ALL_TEAMS: readonly Key[] = [queryKeys.overview, queryKeys.dayCost];
 
 /** Return a function that invalidates the keys of events, `BATCH_MS` after the first of them. */
-export function batchedInvalidation(client: QueryClient): (events: Event[]) => void {
+function batchedInvalidation(client: QueryClient): (events: Event[]) => void {
   const pending = new Map<string, Key>();
+  const teams = new Set<string>();
+  const arrived: Event[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const invalidate = (queryKey: Key) => void client.invalidateQueries({ queryKey });
-  const invalidateSlowly = new Map(OF_ALL_TEAMS.map((key) => [key, paused(() => invalidate(key), PAUSE_MS)]));
+  const fetchTeams = paused(() => {
+    const changed = [...teams];
+    teams.clear();
+    void refreshTeams(changed);
+  }, PAUSE_MS);
+  const fetchCounts = paused(() => void refreshCounts(), PAUSE_MS);
+  const fetchDayCost = paused(() => void client.invalidateQueries({ queryKey: queryKeys.dayCost }), PAUSE_MS);
   return (events) => {
+    arrived.push(...events);
     for (const event of events) {
-      for (const key of keysToInvalidate(event)) pending.set(key.join("\n"), key);
+      for (const key of keysToInvalidate(event)) {
+        if (key === queryKeys.overview) teams.add(event.team_id);
+        else pending.set(key.join("\n"), key);
+      }
       if (event.type === "team.deleted") for (const [name, key] of pending) if (key.includes(event.team_id)) pending.delete(name);
     }
     timer ??= setTimeout(() => {
       timer = undefined;
       const due = [...pending.values()];
       pending.clear();
-      for (const key of due) (invalidateSlowly.get(key) ?? (() => invalidate(key)))();
+      for (const queryKey of due) {
+        if (queryKey === queryKeys.dayCost) fetchDayCost();
+        else void client.invalidateQueries({ queryKey });
+      }
+      if (teams.size > 0) fetchTeams();
+      if (refreshChanged(arrived.splice(0))) fetchCounts();
     }, BATCH_MS);
   };
 }
@@ -109,3 +118,6 @@ export function paused(task: () => void, pauseMs: number): () => void {
     else run();
   };
 }
+
+/** Fetch again what these events have changed. */
+export const invalidateFor = batchedInvalidation(queryClient);

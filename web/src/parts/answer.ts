@@ -1,6 +1,7 @@
 /** Answer: the person's answer to a question or an approval, from a card or from the composer. */
 import { useState } from "react";
 import { ApiError, api, errorMessage, unwrap } from "@/api/client";
+import { loadChunk } from "@/live/chunks";
 import { queryClient, queryKeys } from "@/api/queries";
 
 interface AnswerState {
@@ -29,7 +30,7 @@ export function useAnswer(id: string): AnswerState {
       return why;
     } finally {
       setIsSending(false);
-      void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
+      void loadChunk(() => import("@/live/deltas")).then(({ refreshItems }) => refreshItems([id]));
       void queryClient.invalidateQueries({ queryKey: queryKeys.digest });
       void queryClient.invalidateQueries({ queryKey: ["conversation"] });
     }

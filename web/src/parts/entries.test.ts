@@ -8,6 +8,7 @@ function entry(more: Partial<Omit<InboxItem, "message">> & { message?: Partial<I
   return {
     state: "unread",
     needs_answer: false,
+    has_doubts: (message?.doubts?.length ?? 0) > 0, team_name: "Beans", box: "inbox",
     deliveries: [],
     node_status: null,
     stop_reason: null,

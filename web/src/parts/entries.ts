@@ -1,5 +1,5 @@
 /** Entries: what an inbox item is, in words: its label, its title, a note that stands first, and its text. */
-import type { InboxItem } from "@/api/client";
+import type { InboxRow } from "@/api/client";
 import { messageLabel } from "@/lib/endings";
 import { capitalize } from "@/lib/format";
 import { SYSTEM } from "@/lib/participants";
@@ -14,36 +14,32 @@ const OLD_GOAL_TITLE = "Get to work on the goal";
 const MOST_ROWS = 3;
 
 /** Return the rows of a list: items, and in the place of the first one all open questions of a team that has too many. */
-export function collectedRows(items: readonly InboxItem[]): (InboxItem | InboxItem[])[] {
-  const questions = new Map<string, InboxItem[]>();
+export function collectedRows(items: readonly InboxRow[]): (InboxRow | InboxRow[])[] {
+  const questions = new Map<string, InboxRow[]>();
   for (const item of items) {
     const { kind, team_id } = item.message;
     if (item.needs_answer && kind === "question") questions.set(team_id, [...(questions.get(team_id) ?? []), item]);
   }
-  return items.flatMap((item): (InboxItem | InboxItem[])[] => {
+  return items.flatMap((item): (InboxRow | InboxRow[])[] => {
     const all = questions.get(item.message.team_id) ?? [];
     if (all.length <= MOST_ROWS || !all.includes(item)) return [item];
     return all[0] === item ? [all] : [];
   });
 }
 
-export type Box = "inbox" | "snoozed" | "archived";
-/** Return the box that an item is in now. */
-export const boxOf = ({ archived_at, snoozed_until }: InboxItem): Box => (archived_at ? "archived" : snoozed_until && Date.parse(snoozed_until) > Date.now() ? "snoozed" : "inbox");
-
 /** Return who wrote an item. */
-export const authorOf = ({ message }: InboxItem): string => (message.sender === SYSTEM ? "agiraph" : capitalize(message.sender_name));
+export const authorOf = ({ message }: InboxRow): string => (message.sender === SYSTEM ? "agiraph" : capitalize(message.sender_name));
 
 /** The state of an item: what its chip says. */
-export function labelOf(item: InboxItem): { text: string; tone: Tone } {
-  const { text, tone } = messageLabel(item.message.kind, { status: item.node_status, stopReason: item.stop_reason, hasDoubts: item.message.doubts.length > 0 });
+export function labelOf(item: InboxRow): { text: string; tone: Tone } {
+  const { text, tone } = messageLabel(item.message.kind, { status: item.node_status, stopReason: item.stop_reason, hasDoubts: item.has_doubts });
   return item.needs_answer ? { text: text || "Question", tone: "wait" } : { text: text || "Message", tone };
 }
 
 const STOPPED_EARLY = /^([\s\S]*?)\n\nWhat there is so far:\n([\s\S]*)$/;
 
 /** Split a text into the note that a person reads first, why it stopped, and the rest. */
-export function splitNote({ message }: InboxItem): { note: string; rest: string } {
+export function splitNote({ message }: InboxRow): { note: string; rest: string } {
   const early = message.kind === "failure" || message.kind === "report" ? STOPPED_EARLY.exec(message.text) : null;
   return early ? { note: early[1]!, rest: early[2]! } : { note: "", rest: message.text };
 }
@@ -56,16 +52,16 @@ function firstLine(text: string): string {
   return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1).trimEnd()}…` : line;
 }
 /** Return the title, without the marks of Markdown: a list shows plain text. What a person decides by is shown literally in its card. */
-export const titleOf = (item: InboxItem): string => {
+export const titleOf = (item: InboxRow): string => {
   const { title } = item.message;
   const words = title && title !== OLD_GOAL_TITLE ? title : firstLine(item.needs_answer ? item.message.text : splitNote(item).rest);
   return revealHidden(plainText(words) || firstLine(item.message.text));
 };
 /** Return the text without the note and without a first heading that repeats the title. */
-export const bodyOf = (item: InboxItem): string => splitNote(item).rest.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (revealHidden(plainText(head)) === titleOf(item) ? "" : all));
+export const bodyOf = (item: InboxRow): string => splitNote(item).rest.replace(/^\s*#+ (.*)\n+/, (all, head: string) => (revealHidden(plainText(head)) === titleOf(item) ? "" : all));
 
 /** Return the preview: text that the person answers keeps all but its marks of emphasis, other text loses all of Markdown. What the title says already is left out. */
-export function previewOf(item: InboxItem): string {
+export function previewOf(item: InboxRow): string {
   const { call, text } = item.message;
   if (call) return revealSuspect(firstArgument(call.arguments));
   if (item.needs_answer) return withoutTitle(revealHidden(withoutEmphasis(text.slice(0, MAX_PREVIEW))), titleOf(item));

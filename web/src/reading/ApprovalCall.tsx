@@ -85,7 +85,7 @@ function Argument({ name, value }: { name: string; value: unknown }) {
         </span>
         {isLong && isCommand && <span dir="auto" className="tabular text-2xs">{sizeText(text, lineCount)}</span>}
         {canFold && (
-          <button type="button" aria-expanded={isWhole} onClick={() => setIsWhole(!isWhole)} className="tabular min-h-6 text-2xs underline pointer-coarse:min-h-11">
+          <button dir="auto" type="button" aria-expanded={isWhole} onClick={() => setIsWhole(!isWhole)} className="tabular min-h-6 text-2xs underline pointer-coarse:min-h-11">
             {isWhole ? "Fold" : `Unfold ${sizeText(text, lineCount)}`}
           </button>
         )}

@@ -5,7 +5,7 @@ import { Activity, Archive, House, Inbox, Keyboard, KeyRound, Moon, OctagonX, Pl
 import { Dialog } from "radix-ui";
 import { type FocusEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { errorMessage, type Found, type TeamOverview } from "@/api/client";
-import { inboxQuery, isSearchable, overviewQuery, searchQuery, teamQuery } from "@/api/queries";
+import { isSearchable, overviewQuery, searchQuery, teamQuery } from "@/api/queries";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
 import { rememberWords } from "@/reading/foundWords";
@@ -15,7 +15,7 @@ import { FOUND_GROUPS, foundHref, foundIds, previewText, shownFound } from "@/sh
 import { emergencyRows, highlighted, matchingGroups, type PaletteEntry, type PaletteGroup, splitAtWords, wordsOf } from "@/shell/paletteRows";
 import { shownStatus, useIsStopped } from "@/parts/serverQueries";
 import { PALETTE_FIELD, useShell } from "@/parts/shellState";
-import { unansweredItems } from "@/parts/unanswered";
+import { useOpenItems } from "@/parts/unanswered";
 import { useSettledText } from "@/parts/useSettledText";
 import { StatusDot, type AgentStatus } from "@/ui";
 import { type TeamCommand, useTeamCommands } from "@/shell/teamCommands";
@@ -126,7 +126,7 @@ function useLocalGroups(typed: string): PaletteGroup<Entry>[] {
   // The team on screen is known as a whole: also whether its goal can be started again.
   const whole = useQuery({ ...teamQuery(current ?? ""), enabled: current !== undefined }).data;
   const isStopped = useIsStopped();
-  const unanswered = unansweredItems(useQuery(inboxQuery).data?.items);
+  const unanswered = useOpenItems(current);
   const questions = unanswered.map(({ message }): Entry => {
     const label = message.title || message.text.slice(0, 80);
     return { id: message.id, label, icon: <StatusDot status="waiting_for_you" />, detail: capitalize(message.sender_name), run: () => go(`/inbox/${message.id}`) };

@@ -5,7 +5,7 @@ import { act, render, screen } from "@testing-library/react";
 import { type ReactElement, useState } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { InboxItem } from "@/api/client";
-import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
+import { inboxItemQuery, openQuery, overviewQuery, queryClient } from "@/api/queries";
 import Notifications from "@/shell/Notifications";
 import { attachToaster } from "@/ui/toast";
 
@@ -20,7 +20,12 @@ function Toasts() {
   } as unknown as Parameters<typeof attachToaster>[0]);
   return Object.entries(toasts).map(([id, toast]) => <div key={id}>{toast}</div>);
 }
-const setInbox = (...items: InboxItem[]) => act(async () => void queryClient.setQueryData(inboxQuery.queryKey, { items, unread: items.length, cursor: null }));
+const inboxOf = (...items: InboxItem[]) => ({ items, unread: items.length, open: items.length, newest: "", cursor: null });
+const setInbox = (...items: InboxItem[]) =>
+  act(async () => {
+    for (const item of items) queryClient.setQueryData(inboxItemQuery(item.message.id).queryKey, item);
+    queryClient.setQueryData(openQuery().queryKey, inboxOf(...items));
+  });
 const shown = () => screen.getAllByRole("group").flatMap((one) => (one.tagName === "FIELDSET" ? [one.getAttribute("aria-label")] : []));
 const canAnswer = () => !screen.getByRole("button", { name: /Yes/ }).matches(":disabled");
 const pass = (ms: number) => act(() => vi.advanceTimersByTimeAsync(ms));
@@ -33,11 +38,11 @@ beforeEach(async () => {
   vi.stubGlobal("ResizeObserver", class { observe() {} disconnect() {} });
   queryClient.setDefaultOptions({ queries: { staleTime: Infinity } });
   queryClient.setQueryData(overviewQuery.queryKey, []);
-  queryClient.setQueryData(inboxQuery.queryKey, { items: [], unread: 0, cursor: null });
+  queryClient.setQueryData(openQuery().queryKey, inboxOf());
   const page = () => (
     <QueryClientProvider client={queryClient}>
       <p>Page</p>
-      <Notifications knownAtStart={new Set()} />
+      <Notifications knownAtStart={{ open: new Set(), newest: "" }} />
       <Toasts />
     </QueryClientProvider>
   );

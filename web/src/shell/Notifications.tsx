@@ -1,11 +1,11 @@
 /** Notifications: a toast for each new question, one after the other, and for each team that ends elsewhere; and browser notifications if they are on. */
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { QUESTIONS, toast } from "@/ui/toast";
-import type { InboxItem, TeamOverview } from "@/api/client";
-import { inboxQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
+import { api, type InboxRow, type TeamOverview, unwrap } from "@/api/client";
+import { inboxItemQuery, inboxListQuery, openQuery, overviewQuery, queryClient, teamQuery } from "@/api/queries";
 import { capitalize, plural } from "@/lib/format";
 import { isQuiet } from "@/lib/quiet";
 import { screenHref } from "@/lib/screens";
@@ -13,7 +13,7 @@ import { StateIcon } from "@/parts/StateIcon";
 import { isAtWork, type TeamState } from "@/parts/teamState";
 import { titleOf } from "@/parts/entries";
 import { revealHidden } from "@/reading/visible";
-import { isLate, unansweredItems } from "@/parts/unanswered";
+import { isLate, unansweredItems, useOpenItems } from "@/parts/unanswered";
 import { useShell } from "@/parts/shellState";
 import { AnswerForm, LateNote, QuestionBody } from "@/views/conversation/QuestionCard";
 import { ReadGate } from "@/reading/ReadGate";
@@ -21,23 +21,34 @@ import { ReadGate } from "@/reading/ReadGate";
 const RENDER_DELAY_MS = 500;
 /** So long a new toast takes no press: the pointer may be on its way to what was in its place, such as the toast before it. */
 const SETTLE_MS = 700;
-/** Kinds of messages that are worth a notification: an agent needs the person, finished or failed. */
-const NOTIFIED_KINDS = new Set(["question", "approval", "report", "result", "failure"]);
+/** Kinds of messages that are worth a notification besides questions: an agent finished or failed. */
+const NOTIFIED_KINDS = new Set(["report", "result", "failure"]);
 
-export default function Notifications({ knownAtStart }: { knownAtStart: ReadonlySet<string> }) {
-  const inbox = useQuery(inboxQuery);
+/** What was in the inbox when the page was opened: the ids of what was not answered, and of the newest item. */
+export interface Known {
+  open: ReadonlySet<string>;
+  newest: string;
+}
+
+export default function Notifications({ knownAtStart }: { knownAtStart: Known }) {
+  const inbox = useQuery(openQuery());
   const notifications = useShell((state) => state.notifications);
   const navigate = useNavigate();
   const { pathname } = useLocation();
-  const knownIds = useRef(knownAtStart);
+  const openBefore = useRef(knownAtStart.open);
+  const everKnown = useRef(new Set(knownAtStart.open));
+  const newestKnown = useRef(knownAtStart.newest);
   const [queue, setQueue] = useState<readonly string[]>([]);
   const items = inbox.data?.items;
 
   useEffect(() => {
     if (!items) return;
-    const previousIds = knownIds.current;
-    knownIds.current = new Set(items.map((item) => item.message.id));
-    const added = items.filter((item) => !previousIds.has(item.message.id) && item.state === "unread" && NOTIFIED_KINDS.has(item.message.kind) && !isQuietNow(item.message.team_id));
+    const before = openBefore.current;
+    openBefore.current = new Set(items.map((item) => item.message.id));
+    // What the person answered and has opened again is not new; what is back from a snooze is.
+    const isNew = ({ message: { id }, snoozed_until }: InboxRow) => !before.has(id) && (snoozed_until !== null || !everKnown.current.has(id));
+    const added = items.filter((item) => isNew(item) && item.state === "unread" && !isQuietNow(item.message.team_id));
+    for (const item of items) everKnown.current.add(item.message.id);
     const addToQueue = (ids: readonly string[]) => {
       const open = unansweredItems(items).filter((item) => !isOnScreen(item, pathname)).map((item) => item.message.id);
       setQueue((before) => requeue(before, ids, open));
@@ -45,17 +56,32 @@ export default function Notifications({ knownAtStart }: { knownAtStart: Readonly
     addToQueue(added.map((item) => item.message.id));
     // The page that was just opened may still be rendering the question card that makes the toast unnecessary.
     const timer = setTimeout(() => addToQueue([]), RENDER_DELAY_MS);
-    for (const item of notifications && document.hidden ? added : []) {
-      const { id, team_id } = item.message;
-      const open = unansweredItems(items).filter((one) => one.message.team_id === team_id && one.message.kind === "question").length;
-      void teamName(team_id).then((team) => showNotification(item, team, open, () => void navigate({ to: "/inbox/$item", params: { item: id } })));
-    }
+    for (const item of notifications && document.hidden ? added : []) notify(item, items, navigate);
     return () => clearTimeout(timer);
   }, [items, notifications, navigate, pathname]);
 
-  useEndedToasts(items, pathname);
+  const newest = inbox.data?.newest ?? "";
+  useEndedToasts(newest, pathname);
+  useEffect(() => {
+    const after = newestKnown.current;
+    if (newest <= after) return;
+    newestKnown.current = newest;
+    if (!notifications || !document.hidden) return;
+    void unwrap(api.GET("/api/inbox/rows", { params: { query: { newer_than: after } } })).then(
+      (rows) => rows.items.filter(({ message, state }) => NOTIFIED_KINDS.has(message.kind) && state === "unread" && !isQuietNow(message.team_id)).forEach((item) => notify(item, [], navigate)),
+      () => {},
+    );
+  }, [newest, notifications, navigate]);
+
   useQuestionToast(queue[0], (id) => setQueue((before) => before.filter((one) => one !== id)));
   return null;
+}
+
+/** Tell the person of an item; `items` are all that are not answered. */
+function notify(item: InboxRow, items: readonly InboxRow[], navigate: ReturnType<typeof useNavigate>): void {
+  const { id, team_id } = item.message;
+  const open = unansweredItems(items).filter((one) => one.message.team_id === team_id && one.message.kind === "question").length;
+  void teamName(team_id).then((team) => showNotification(item, team, open, () => void navigate({ to: "/inbox/$item", params: { item: id } })));
 }
 
 /** Return the questions to show one after the other, in the order of `open`, which has all that may be shown. The first one stays: the person may be answering it. */
@@ -80,38 +106,51 @@ const ENDED_TEXTS: Partial<Record<TeamState, string>> = { done: "is done.", fail
 const ENDED_MS = 20_000;
 const endedToast = (team: string) => `ended ${team}`;
 
+/** The items of a team. What changes later is put into the list by `deltas.ts`. */
+const itemsQuery = (team: string) => inboxListQuery({ box: "inbox", team, kind: null, open: false });
 /** Return the newest message about the end of a team's work. */
-const endOf = (items: readonly InboxItem[] | undefined, team: string) =>
-  items?.filter(({ message }) => message.team_id === team && (message.kind === "result" || message.kind === "failure")).sort((one, other) => other.message.created_at.localeCompare(one.message.created_at))[0];
+const endOf = (items: { pages: readonly { items: readonly InboxRow[] }[] } | undefined): InboxRow | undefined =>
+  items?.pages.flatMap((page) => page.items).filter(({ message }) => message.kind === "result" || message.kind === "failure").sort((one, other) => other.message.created_at.localeCompare(one.message.created_at))[0];
 
-/** Say that a team has ended while the person is elsewhere: one toast for each team. */
-function useEndedToasts(items: readonly InboxItem[] | undefined, pathname: string): void {
+/** Say that a team has ended while the person is elsewhere: one toast for each team. `newest` changes with each new item. */
+function useEndedToasts(newest: string, pathname: string): void {
   const teams = useQuery(overviewQuery).data;
   const states = useRef<ReadonlyMap<string, TeamState>>(new Map());
+  /** Teams that were stopped: what they have of the result may come after the news. */
+  const stopped = useRef(new Set<string>());
   const here = /^\/t\/([^/]+)/.exec(pathname)?.[1];
   useEffect(() => {
     const before = states.current;
-    const now = new Map<string, TeamState>();
-    states.current = now;
-    for (const team of teams ?? []) {
-      const was = before.get(team.id);
-      const end = endOf(items, team.id);
-      const hasEnded = was !== undefined && isAtWork(was) && team.state in ENDED_TEXTS;
-      // The part of a result may come after the news that the team was stopped.
-      const isWaitedFor = hasEnded && team.state === "stopped" && !(end?.state === "unread" && end.node_status === "partial");
-      now.set(team.id, isWaitedFor ? was : team.state);
-      if (!hasEnded || isWaitedFor || team.id === here || isQuiet(team, new Date())) continue;
+    states.current = new Map(teams?.map((team) => [team.id, team.state]));
+    const tell = (team: TeamOverview) => {
+      if (team.id === here || isQuiet(team, new Date())) return;
       const id = endedToast(team.id);
       toast.custom(() => <EndedToast team={team} onClose={() => toast.dismiss(id)} />, { id, duration: ENDED_MS });
+    };
+    for (const team of teams ?? []) {
+      const was = before.get(team.id);
+      if (team.state !== "stopped") stopped.current.delete(team.id);
+      if (was !== undefined && isAtWork(was) && team.state in ENDED_TEXTS) {
+        if (team.state === "stopped") stopped.current.add(team.id);
+        else tell(team);
+      }
+      if (!stopped.current.has(team.id)) continue;
+      void queryClient.fetchInfiniteQuery(itemsQuery(team.id)).then(
+        (items) => {
+          const end = endOf(items);
+          if (end?.state === "unread" && end.node_status === "partial" && stopped.current.delete(team.id)) tell(team);
+        },
+        () => {},
+      );
     }
-  }, [teams, items, here]);
+  }, [teams, newest, here]);
   useEffect(() => {
     if (here) toast.dismiss(endedToast(here));
   }, [here]);
 }
 
 function EndedToast({ team, onClose }: { team: TeamOverview; onClose: () => void }) {
-  const end = endOf(useQuery(inboxQuery).data?.items, team.id);
+  const end = endOf(useInfiniteQuery(itemsQuery(team.id)).data);
   const wasUnread = useRef(false);
   useEffect(() => {
     if (wasUnread.current && end?.state !== "unread") onClose();
@@ -144,7 +183,7 @@ function isQuietNow(teamId: string): boolean {
 }
 
 /** Whether the current page already shows the question. A toast would show it twice. */
-const isOnScreen = ({ message }: InboxItem, pathname: string): boolean =>
+const isOnScreen = ({ message }: InboxRow, pathname: string): boolean =>
   pathname.startsWith("/inbox") || pathname.includes(message.sender) || document.querySelector(`[data-question="${message.id}"]`) !== null;
 
 /** Return the name of a team. A team that was just created may not be in the list yet. */
@@ -154,8 +193,10 @@ async function teamName(id: string): Promise<string> {
 }
 
 function QuestionToast({ id, onClose }: { id: string; onClose: () => void }) {
-  const open = unansweredItems(useQuery(inboxQuery).data?.items);
-  const item = open.find((one) => one.message.id === id);
+  const open = useOpenItems();
+  const row = open.find((one) => one.message.id === id);
+  // The person decides by all its words.
+  const item = useQuery({ ...inboxItemQuery(id), enabled: row !== undefined }).data;
   const team = useQuery(overviewQuery).data?.find((one) => one.id === item?.message.team_id)?.name ?? "";
   const [isSettled, setIsSettled] = useState(false);
   useEffect(() => {
@@ -163,11 +204,11 @@ function QuestionToast({ id, onClose }: { id: string; onClose: () => void }) {
     return () => clearTimeout(timer);
   }, []);
   // Answered meanwhile: the toast is about to disappear.
-  if (!item) return null;
+  if (!row || !item) return null;
   const { message } = item;
   const kind = message.kind === "approval" ? "approval" : "question";
   const asker = capitalize(message.sender_name);
-  const late = isLate(item);
+  const late = isLate(row);
   const more = open.length - 1;
   return (
     <fieldset disabled={!isSettled} aria-label={`${message.sender_name} asks${team && `, ${team}`}`} className="scroll max-h-[calc(100dvh-84px)] w-[372px] max-w-[calc(100vw-24px)] rounded-lg border border-wait-line bg-surface p-4 shadow-high">
@@ -203,7 +244,7 @@ function QuestionToast({ id, onClose }: { id: string; onClose: () => void }) {
 }
 
 /** Show a notification. The questions of a team have one: each further one takes its place, and says how many are open. */
-function showNotification(item: InboxItem, team: string, openQuestions: number, open: () => void): void {
+function showNotification(item: InboxRow, team: string, openQuestions: number, open: () => void): void {
   if (!("Notification" in window) || Notification.permission !== "granted") return;
   const { message } = item;
   // The text comes from an agent: hidden characters are shown as code points.

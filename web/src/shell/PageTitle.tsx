@@ -2,10 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useLocation } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
-import { agentsQuery, inboxQuery, teamQuery } from "@/api/queries";
+import { agentsQuery, inboxItemQuery, openQuery, teamQuery } from "@/api/queries";
 import { capitalize } from "@/lib/format";
 import { titleOf } from "@/parts/entries";
-import { unansweredItems } from "@/parts/unanswered";
 import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
 import { isModal } from "@/shell/openPalette";
 import { SCREENS } from "@/views";
@@ -54,12 +53,12 @@ export function pageOf(pathname: string): string {
 export function PageTitle() {
   const { pathname } = useLocation();
   const [top, id = "", name, agent] = partsOf(pathname);
-  const inbox = useQuery(inboxQuery).data;
+  const inbox = useQuery(openQuery()).data;
   const team = useQuery({ ...teamQuery(id), enabled: top === "t" && id !== "" }).data;
   const agents = useQuery({ ...agentsQuery(id), enabled: top === "t" && name === "a" }).data;
-  const item = inbox?.items.find((one) => one.message.id === id);
+  const item = useQuery({ ...inboxItemQuery(id), enabled: top === "inbox" && id !== "" && id !== "digest" }).data;
   const names = pageNames(pathname, { team: team?.name, member: agents?.find((one) => one.id === agent)?.name, item: item && titleOf(item) });
-  const count = unansweredItems(inbox?.items).length || (inbox?.unread ?? 0);
+  const count = inbox?.open || (inbox?.unread ?? 0);
   const title = `${count > 0 ? `(${count}) ` : ""}${[...names, "agiraph"].join(" · ")}`;
   useEffect(() => {
     document.title = title;

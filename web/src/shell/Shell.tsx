@@ -1,7 +1,8 @@
 /** Shell: the frame around every screen: sidebar, tabs of a phone, banner, dialogs, shortcuts and toasts. */
 import { useQuery } from "@tanstack/react-query";
 import { Outlet, useLocation, useNavigate } from "@tanstack/react-router";
-import { inboxQuery, tellTimeZone } from "@/api/queries";
+import { openQuery, tellTimeZone } from "@/api/queries";
+import type { Known } from "@/shell/Notifications";
 import { Suspense, useEffect, useRef, useState } from "react";
 import { useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
@@ -113,11 +114,11 @@ function useSettled(): boolean {
   return isSettled;
 }
 
-/** Return the ids of the inbox items that existed when the page was opened. They get no toast. */
-function useKnownAtStart(): ReadonlySet<string> | undefined {
-  const items = useQuery(inboxQuery).data?.items;
-  const known = useRef<ReadonlySet<string>>(undefined);
-  known.current ??= items && new Set(items.map((item) => item.message.id));
+/** Return what was open in the inbox when the page was opened, and its newest item: the person is told of later ones. */
+function useKnownAtStart(): Known | undefined {
+  const inbox = useQuery(openQuery()).data;
+  const known = useRef<Known>(undefined);
+  known.current ??= inbox && { open: new Set(inbox.items.map((item) => item.message.id)), newest: inbox.newest };
   return known.current;
 }
 

@@ -1,7 +1,7 @@
 /** Shortcuts: the keyboard shortcuts. Single keys work outside text fields and dialogs only, and while no message is begun. */
 import { useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect } from "react";
-import { inboxQuery, overviewQuery, queryClient } from "@/api/queries";
+import { openQuery, overviewQuery, queryClient } from "@/api/queries";
 import { keepFocus } from "@/shell/focusKeeper";
 import { beginGo, followsGo } from "@/parts/goKeys";
 import { isField, isForMessage, isModal, keepForPalette, openPalette } from "@/shell/openPalette";
@@ -119,7 +119,7 @@ function clickLast(selector: string): boolean {
 const overviewTeams = () => queryClient.getQueryData(overviewQuery.queryKey) ?? [];
 
 /** Return the URL of the open question after the one that the page at `href` shows, or null if there is none. The questions of the team on screen come first; in each part, those that nobody waits for any more come last. */
-export function nextQuestion(href: string, items = unansweredItems(queryClient.getQueryData(inboxQuery.queryKey)?.items)): string | null {
+export function nextQuestion(href: string, items = unansweredItems(queryClient.getQueryData(openQuery().queryKey)?.items)): string | null {
   const team = /^\/t\/([^/]+)/.exec(href)?.[1];
   const inTeam = items.filter((item) => item.message.team_id === team);
   const next = questionAfter(href, [...inTeam, ...items.filter((item) => item.message.team_id !== team)]);

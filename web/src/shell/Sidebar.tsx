@@ -4,14 +4,13 @@ import { Link, useLocation } from "@tanstack/react-router";
 import { Activity, Archive, House, Inbox, Moon, Plus, Search, Settings, Sun, X } from "lucide-react";
 import { type KeyboardEvent, Suspense, useRef } from "react";
 import { errorMessage } from "@/api/client";
-import { inboxQuery, overviewQuery } from "@/api/queries";
+import { openQuery, overviewQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { lazyChunk } from "@/live/chunks";
 import { IconButton, Kbd, Logo } from "@/ui";
 import { ConnectionStatus } from "@/shell/Connection";
 import { openPalette } from "@/shell/openPalette";
 import { currentStyle, rowStyle } from "@/shell/rowStyle";
-import { unansweredItems } from "@/parts/unanswered";
 import { useShell } from "@/parts/shellState";
 import { WaitingBadge } from "@/parts/WaitingBadge";
 
@@ -25,8 +24,8 @@ const MANY_TEAMS = 8;
 export function Sidebar() {
   const { setOpen, theme, update } = useShell();
   const overview = useQuery(overviewQuery);
-  const inbox = useQuery(inboxQuery);
-  const unanswered = unansweredItems(inbox.data?.items).length;
+  const inbox = useQuery(openQuery());
+  const unanswered = inbox.data?.open ?? 0;
   const { pathname } = useLocation();
   const list = useRef<HTMLDivElement>(null);
   const teams = overview.data;

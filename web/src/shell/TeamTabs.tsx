@@ -3,12 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { ChevronDown, Columns2, Ellipsis, House, Inbox, type LucideIcon, MoreVertical, PanelsTopLeft } from "lucide-react";
 import type { Team } from "@/api/client";
-import { inboxQuery, teamQuery } from "@/api/queries";
+import { openQuery, teamQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { useShell } from "@/parts/shellState";
 import { StateIcon } from "@/parts/StateIcon";
 import { TEAM_STATES } from "@/parts/teamState";
-import { unansweredItems } from "@/parts/unanswered";
 import { WaitingBadge } from "@/parts/WaitingBadge";
 import { useTeamCommands } from "@/shell/teamCommands";
 import { Button, Menu, MenuItem, MenuSeparator } from "@/ui";
@@ -162,13 +161,13 @@ function TeamBottom({ team, pathname }: { team: Team; pathname: string }) {
 
 function TopBottom({ pathname }: { pathname: string }) {
   const { setOpen, sidebarDrawer } = useShell();
-  const inbox = useQuery(inboxQuery).data;
+  const inbox = useQuery(openQuery()).data;
   return (
     <>
       <BottomLink to="/" label="Start" icon={House} isCurrent={pathname === "/"} />
       <BottomLink to="/inbox" label="Inbox" icon={Inbox} isCurrent={pathname.startsWith("/inbox")}>
         <span className="absolute top-1 left-1/2 ml-2">
-          <WaitingBadge questions={unansweredItems(inbox?.items).length} unread={inbox?.unread ?? 0} />
+          <WaitingBadge questions={inbox?.open ?? 0} unread={inbox?.unread ?? 0} />
         </span>
       </BottomLink>
       <button type="button" aria-haspopup="dialog" aria-expanded={sidebarDrawer} onClick={() => setOpen("sidebarDrawer", true)} className={bottomStyle(false)}>

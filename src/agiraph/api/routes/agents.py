@@ -17,8 +17,10 @@ from agiraph.api.requests import (
 )
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
+from agiraph.core.domain.chat import Transcript
 from agiraph.core.domain.ids import AgentId, ThreadId
 from agiraph.core.domain.messages import Draft
+from agiraph.core.domain.window_use import FULL, WindowUse, window_parts
 from agiraph.core.services import search
 from agiraph.core.services.lifecycle import conversation, settings
 from agiraph.core.services.mail import bus, inbox
@@ -194,6 +196,28 @@ def list_threads(tx: Tx, agent: str, after: After = "", limit: Limit = 100) -> l
     known: list[str] = [t.id for t in found]
     start = known.index(after) + 1 if after in known else 0
     return thread_views(tx, AgentId(agent), found[start : start + limit])
+
+
+@router.get("/threads/{thread}/window", responses=documented(404))
+async def get_window(thread: str, api: ApiDep) -> WindowUse:
+    """Return what fills the model's context window in a thread."""
+
+    def read(tx: Tx) -> tuple[str, Transcript]:
+        row = threads.THREADS.get(tx, thread)
+        found = Transcript(threads.turns(tx, ThreadId(row.id)))
+        reply = found.last_reply
+        agent = AGENTS.get(tx, row.agent_id)
+        return (reply.model if reply else None) or agent.model, found
+
+    model, found = await api.store.read(read)
+    window = api.models.known_window(model) if model else None
+    return WindowUse(
+        model=model,
+        tokens=found.next_tokens,
+        window=window,
+        shortened_at=None if window is None else int(FULL * window),
+        parts=window_parts(found),
+    )
 
 
 @router.read("/threads/{thread}", 404)

@@ -4,17 +4,20 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Annotated
 
 from pydantic import Field
 
-from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep
+from agiraph.api.deps import After, Api, ApiDep, Limit, PersonDep, Query
 from agiraph.api.presenters import job_view, node_view, node_views, stage_view
 from agiraph.api.problems import documented
 from agiraph.api.requests import NO_EFFORT, ChangedBudget, EffortChange, chosen_effort
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import FileView, JobView, NodeDetail, NodeView, StageView
 from agiraph.core.domain.costs import (
+    CostHistory,
     CostLine,
+    CostsBy,
     CostSum,
     DayCosts,
     NodeCosts,
@@ -186,6 +189,22 @@ def get_cost(tx: Tx, team: str, after: After = "", limit: Limit = PAGE) -> TeamC
     found = teams.find(tx, team).id
     page = costs_of_team(tx, found, after=after, limit=limit)
     return page if after else replace(page, budget=continuations.goal_budget(tx, found))
+
+
+@cost_router.get("/cost/history", responses=documented(404))
+async def get_history(
+    api: ApiDep,
+    by: Annotated[CostsBy, Query(description="What each day is split by.")] = "model",
+    team: Annotated[str, Query(max_length=200, description="Only this team.")] = "",
+    days: Annotated[int, Query(ge=1, le=366, description="How many days, with today.")] = 30,
+) -> CostHistory:
+    """Return what was spent on each of the last days (UTC), by team, agent, model or purpose."""
+
+    def read(tx: Tx) -> CostHistory:
+        team_id = teams.find(tx, team).id if team else None
+        return overspending.history(tx, by, api.usd_per_day, days=days, team_id=team_id)
+
+    return await api.store.read(read)
 
 
 @cost_router.get("/cost", responses=documented())

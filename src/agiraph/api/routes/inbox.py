@@ -6,21 +6,47 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
-from agiraph.api.decision_views import BulkOutcome, BulkView, DecidedView, DigestView, GrantView
-from agiraph.api.deps import Api, ApiDep, CallerDep, Limit, PersonDep, Query, SaidByDep, check_owner
-from agiraph.api.presenters import digest_view, grant_view, inbox_item_view, message_view
+from agiraph.api.decision_views import (
+    BulkOutcome,
+    BulkView,
+    DecidedView,
+    DigestView,
+    GrantView,
+    InboxCounts,
+    InboxRows,
+)
+from agiraph.api.deps import (
+    Api,
+    ApiDep,
+    CallerDep,
+    Depends,
+    Limit,
+    PersonDep,
+    Query,
+    SaidByDep,
+    check_owner,
+)
+from agiraph.api.presenters import (
+    digest_view,
+    grant_view,
+    inbox_item_view,
+    inbox_row_view,
+    message_view,
+)
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import InboxItem, InboxPage, MessageView
 from agiraph.core.domain.errors import NotFound, OutOfScope, Refused
 from agiraph.core.domain.ids import MessageId, PersonId, TeamId
-from agiraph.core.domain.messages import Box, Decision, Filing
+from agiraph.core.domain.messages import Box, Decision, Filing, MessageKind
 from agiraph.core.domain.provenance.access import covers
 from agiraph.core.domain.records.digest import EntryDecision
+from agiraph.core.domain.value import dataclass
 from agiraph.core.services.lifecycle import answers, digest, routing
 from agiraph.core.services.mail import bus, filing, inbox
 from agiraph.core.store import grants as grant_rows
 from agiraph.core.store import teams
+from agiraph.core.store.lists.inbox_items import InboxFilter
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.tx import Tx
 
@@ -173,6 +199,71 @@ def list_inbox(
     page = inbox.page(tx, person, box=box, team_id=team_id, kind=kind, after=after, limit=limit)
     shown = [inbox_item_view(tx, item) for item in page.items]
     return InboxPage(items=shown, cursor=page.cursor, unread=inbox.count_unread(tx, person))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of the inbox: a box, and there the items of one team or of one kind."""
+
+    box: Box
+    team: str
+    kind: MessageKind | None
+
+
+def _place(
+    box: Annotated[Box, Query(description="What is in sight, snoozed or archived.")] = "inbox",
+    team: Annotated[str, Query(max_length=200, description="Only items of this team.")] = "",
+    kind: Annotated[
+        InboxKind | None, Query(description="Only items of this kind; else of all.")
+    ] = None,
+) -> Place:
+    return Place(box, team, kind)
+
+
+@router.read("/inbox/rows", 404)
+def list_rows(
+    tx: Tx,
+    person: PersonDep,
+    place: Annotated[Place, Depends(_place)],
+    after: Annotated[
+        str, Query(max_length=200, description="The cursor of the previous page.")
+    ] = "",
+    limit: Limit = 50,
+    open: Annotated[bool, Query(description="Only items that wait for an answer.")] = False,
+    newer_than: Annotated[
+        str, Query(max_length=200, description="Only items that came after the one with this id.")
+    ] = "",
+    item: Annotated[
+        list[str] | None,
+        Query(
+            max_length=filing.MOST_ITEMS,
+            description="Only these items, in any box; then nothing else counts.",
+        ),
+    ] = None,
+) -> InboxRows:
+    """List the inbox in short rows, in the order of `GET /inbox`, with the counts of all of it.
+
+    `GET /inbox/{item}` returns an item with all its words.
+    """
+    if item:
+        found = inbox.rows_of(tx, person, item)
+    else:
+        of = InboxFilter(
+            person_id=person,
+            box=place.box,
+            team_id=teams.find(tx, place.team).id if place.team else None,
+            kind=place.kind,
+            newer_than=newer_than,
+        )
+        found = inbox.rows(tx, of, only_open=open, after=after, limit=limit)
+    shown = [inbox_row_view(row) for row in found.items]
+    return InboxRows.of(inbox.counts(tx, person), items=shown, cursor=found.cursor)
+
+
+@router.read("/inbox/counts")
+def count_inbox(tx: Tx, person: PersonDep) -> InboxCounts:
+    """Return what badges say of the inbox."""
+    return InboxCounts.of(inbox.counts(tx, person))
 
 
 @router.post("/inbox/bulk", responses=documented(422))

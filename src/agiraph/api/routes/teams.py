@@ -348,6 +348,9 @@ def get_overview(
     tx: Tx,
     person: PersonDep,
     archived: Annotated[bool, Query(description="List the archived teams instead.")] = False,
+    team: Annotated[
+        list[str] | None, Query(max_length=1000, description="Only teams with these ids.")
+    ] = None,
 ) -> list[TeamOverview]:
     """List all teams with their members, newest activity first: at most 1,000 teams."""
     return [
@@ -356,5 +359,5 @@ def get_overview(
             coordinator_id=team.members[0].id if team.members else None,
             members=[MemberOverview.of(each, status=each.doing) for each in team.members],
         )
-        for team in overview.read(tx, person, archived=archived)
+        for team in overview.read(tx, person, archived=archived, only=team or ())
     ]

@@ -48,6 +48,51 @@ class DayCosts:
     allowed_usd: float = 0.0
     is_reached: bool = False
     """Whether paid model calls wait for a person or for the next day."""
+    forecast_usd: float | None = None
+    """What will be spent by the end of the day if it goes on as it did today; None: nothing was
+    spent, or the day is too young to say."""
+
+
+CostsBy = Literal["team", "agent", "model", "purpose"]
+DELETED = "teams that were deleted"
+
+
+@value
+class DayPart:
+    """What was spent on a day by one team or agent, on one model, or for one purpose."""
+
+    day: str
+    """In UTC, such as 2026-11-17."""
+    key: str
+    """The id of the team or agent, the model, or the purpose; empty: teams that were deleted."""
+    name: str
+    """As people see it."""
+    calls: int
+    tokens: int
+    usd: float
+    unpriced: int
+    """Calls of models without a known price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostHistory:
+    """What was spent day by day, in parts; days on which nothing was spent are left out."""
+
+    by: CostsBy
+    first_day: str
+    today: DayCosts
+    parts: list[DayPart]
+    """Oldest day first."""
+
+    def by_day(self) -> list[DayPart]:
+        """Return the sum of each day, under its name."""
+        return _summed(replace(each, key=each.day, name=each.day) for each in self.parts)
+
+    def by_part(self) -> list[DayPart]:
+        """Return the sum of each part over all days, the most expensive first."""
+        sums = _summed(replace(each, day="") for each in self.parts)
+        named = (each if each.key else replace(each, name=DELETED) for each in sums)
+        return sorted(named, key=lambda each: (-each.usd, -each.tokens))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +169,25 @@ def add_up(sums: Iterable[CostSum]) -> CostSum:
     return replace(total, usd=round(total.usd, 6))
 
 
+def _summed(parts: Iterable[DayPart]) -> list[DayPart]:
+    """Return one part for each key, with the sums of all that have it."""
+    sums: dict[str, DayPart] = {}
+    for part in parts:
+        known = sums.get(part.key)
+        sums[part.key] = (
+            part
+            if known is None
+            else replace(
+                known,
+                calls=known.calls + part.calls,
+                tokens=known.tokens + part.tokens,
+                usd=round(known.usd + part.usd, 6),
+                unpriced=known.unpriced + part.unpriced,
+            )
+        )
+    return list(sums.values())
+
+
 def as_trees(nodes: Iterable[NodeCosts]) -> list[NodeCosts]:
     """Return these nodes, given without any below, as trees with their sums."""
     listed = {node.node_id: node for node in nodes}
@@ -156,10 +220,13 @@ def day_text(today: DayCosts) -> str:
     """Return what was spent today, and how much of the limit that is."""
     words = f"Today ({today.day}, UTC): ${today.usd:.4f}"
     if today.limit_usd is None:
-        return f"{words}, without a daily limit"
-    words += f" of ${today.limit_usd:.2f}"
+        words += ", without a daily limit"
+    else:
+        words += f" of ${today.limit_usd:.2f}"
     if today.allowed_usd:
         words += f" (${today.allowed_usd:.2f} of it allowed today)"
+    if today.forecast_usd is not None and not today.is_reached:
+        words += f"; at today's pace ${today.forecast_usd:.2f} by 00:00 UTC"
     if today.is_reached:
         words += ". The daily limit is reached: work waits for your approval (agiraph inbox --open)"
         words += " or for 00:00 UTC"

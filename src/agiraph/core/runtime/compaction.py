@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 
-from agiraph.core.domain.chat import LEAN_SYSTEM, Transcript
+from agiraph.core.domain.chat import Transcript
 from agiraph.core.domain.errors import ContextExceeded, Misconfigured, ModelGarbled, Refused
 from agiraph.core.domain.messages import NEEDS_ANSWER, Message
 from agiraph.core.domain.outcomes import Outcome
@@ -17,6 +17,7 @@ from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.fence import enclose, enclose_foreign, one_line, without_fences
 from agiraph.core.domain.text.quotations import enclose_quoted
 from agiraph.core.domain.value import dataclass
+from agiraph.core.domain.window_use import FULL, fixed_tokens
 from agiraph.core.domain.work import StopReason, WorkNode
 from agiraph.core.prompts import prompt
 from agiraph.core.run_context import RunContext
@@ -32,8 +33,6 @@ from agiraph.core.store.tx import Tx
 from agiraph.core.tools.base import Tool
 from agiraph.redaction import mask_secrets
 
-FULL = 0.75
-"""The share of the window at which a thread is compacted; the stages need the rest."""
 DIGEST_CHARACTERS = 200
 """Characters of each answer in a digest, the summary that is made without a model."""
 MOST_FIXED = 0.65
@@ -186,19 +185,6 @@ def _how_to_save(tools: Mapping[str, Tool]) -> str:
     known = {name: tool.properties.saves for name, tool in tools.items()}
     ways += [f"{what} (`{name}`)" for name, what in known.items() if what]
     return "; ".join(ways) or "where you stand and what you found (`checkpoint`)"
-
-
-def fixed_tokens(transcript: Transcript) -> int | None:
-    """Return the tokens of instructions and tools, with which every request begins; None before the
-    first reply. The vendor counted them with the first reply since the last summary."""
-    varying = 0
-    for turn in transcript.turns[transcript.first :]:
-        if turn.role == "assistant":
-            counted = turn.usage.input_tokens
-            return max(counted - varying // 4, 0) if counted else None
-        if turn.ref not in ("assignment", "system", LEAN_SYSTEM):
-            varying += len(turn.text)
-    return None
 
 
 def shortened(text: str, characters: int) -> str:

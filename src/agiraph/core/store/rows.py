@@ -73,6 +73,14 @@ def holds_all(expression: str, words: Sequence[str]) -> tuple[str, dict[str, str
     return " and ".join(held) or "1 = 1", named
 
 
+def is_among(column: str, values: Sequence[str], name: str) -> tuple[str, dict[str, str]]:
+    """Return the condition that a column has one of these values, and its parameters, whose names
+    begin with `name`."""
+    digits = str.maketrans("0123456789", "abcdefghij")
+    named = {f"{name}_{str(n).translate(digits)}": value for n, value in enumerate(values)}
+    return f"{column} in ({', '.join(f':{each}' for each in named)})", named
+
+
 def to_json(value: Any) -> str:
     try:
         text = orjson.dumps(value).decode()

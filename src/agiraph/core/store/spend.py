@@ -8,7 +8,7 @@ from typing import NamedTuple
 import orjson
 
 from agiraph.core.domain.chat import THINKING, Lease
-from agiraph.core.domain.costs import CostLine, CostSum
+from agiraph.core.domain.costs import CostLine, CostsBy, CostSum, DayPart
 from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
@@ -249,6 +249,46 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
         tokens=sum(int(row[1]) for row in rows) + sum(each["tokens"] for each in reserved),
         usd=sum(float(row[2]) for row in rows) + sum(each["usd"] for each in reserved),
     )
+
+
+_PARTS: dict[CostsBy, tuple[str, str]] = {
+    "team": ("s.team_id", "coalesce((select t.name from teams t where t.id = s.team_id), '')"),
+    "agent": ("s.agent_id", "coalesce((select a.name from agents a where a.id = s.agent_id), '')"),
+    "model": ("s.model", "s.model"),
+    "purpose": ("s.purpose", "s.purpose"),
+}
+"""The column by which costs are split, and what people call its values."""
+
+
+def by_day(tx: Tx, by: CostsBy, first_day: str, team_id: TeamId | None = None) -> list[DayPart]:
+    """Return what was spent from a day on, by day and part: of one team, or of all with those that
+    were deleted."""
+    column, name = _PARTS[by]
+    of: dict[str, str] = {} if team_id is None else {"team": team_id}
+    only = "" if team_id is None else " and s.team_id = :team"
+    sql = (
+        f"select s.day, {column}, {name}, sum(case when s.purpose = :search then 0 else"
+        " s.calls + s.lost end), sum(s.input_tokens + s.output_tokens), sum(s.usd),"
+        f" sum(s.unpriced) from spend s where s.day >= :first{only} group by s.day, {column}"
+    )
+    if team_id is None:
+        sql += (
+            " union all select day, '', '', 0, 0, deleted_usd, 0 from daily_limits"
+            " where day >= :first and deleted_usd > 0"
+        )
+    rows = tx.all(f"{sql} order by 1, 2", first=first_day, search=SEARCH, **of)
+    return [
+        DayPart(
+            day=day,
+            key=key,
+            name=named,
+            calls=int(calls),
+            tokens=int(tokens),
+            usd=round_usd(float(usd)),
+            unpriced=int(unpriced),
+        )
+        for day, key, named, calls, tokens, usd, unpriced in rows
+    ]
 
 
 def usd_of_day(tx: Tx, day: str) -> float:

@@ -4,9 +4,9 @@ import { LayoutList, Workflow } from "lucide-react";
 import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import { errorMessage } from "@/api/client";
-import { agentsQuery, inboxQuery, stagesQuery } from "@/api/queries";
+import { agentsQuery, stagesQuery } from "@/api/queries";
 import { plural } from "@/lib/format";
-import { unansweredItems } from "@/parts/unanswered";
+import { useOpenItems } from "@/parts/unanswered";
 import { ScreenHeader } from "@/parts/ScreenHeader";
 import { EmptyState, Loading, Sheet, ErrorPanel } from "@/ui";
 import { cx } from "@/lib/cx";
@@ -28,7 +28,7 @@ export default function Board({ team }: ScreenProps) {
   const board = useBoard(team.id);
   const stages = useQuery(stagesQuery(team.id));
   const agents = useQuery(agentsQuery(team.id));
-  const inbox = useQuery(inboxQuery);
+  const unanswered = useOpenItems(team.id);
   const [params, setParams] = useSearchParams();
   const isPhone = useNarrow(768);
   const hasNoSidePanel = useNarrow(FOLD_PX);
@@ -41,7 +41,7 @@ export default function Board({ team }: ScreenProps) {
   const known = useRef<{ first: Set<string>; cards: Map<string, CardData> } | null>(null);
   const cards = useMemo(() => {
     if (!nodes) return new Map<string, CardData>();
-    const asking = new Set(unansweredItems(inbox.data?.items).flatMap((item) => [item.message.node_id, ...item.waiting_work.map((work) => work.node_id)]));
+    const asking = new Set(unanswered.flatMap((item) => [item.message.node_id, ...item.waiting_work.map((work) => work.node_id)]));
     const members = new Map((agents.data ?? []).map((agent, order) => [agent.id, { order, isCoordinator: agent.role === "coordinator" }]));
     const done = new Set(nodes.filter((node) => node.status === "completed").map((node) => node.id));
     const ids = new Set(nodes.map((node) => node.id));
@@ -64,7 +64,7 @@ export default function Board({ team }: ScreenProps) {
     }
     known.current.cards = next;
     return next;
-  }, [nodes, agents.data, inbox.data]);
+  }, [nodes, agents.data, unanswered]);
 
   const { tree, fold } = useFolds(team.id, stacked.nodes, stacked.stacks, (id) => progressOf(cards.get(id)?.node));
   // The layout keeps the columns of before, so that a card does not move when others are added. To fold or unfold all of it makes another picture.

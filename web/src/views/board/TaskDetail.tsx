@@ -4,13 +4,13 @@ import { Link } from "@tanstack/react-router";
 import { ExternalLink, FileText, Link2, MessageCircle, ScrollText, Square, X } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
-import { inboxQuery, nodeQuery, queryClient } from "@/api/queries";
+import { inboxItemQuery, nodeQuery, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
 import { searchedWords, showWords } from "@/reading/foundWords";
 import { partialText } from "@/lib/endings";
 import { waitingReason } from "@/lib/waitingReason";
 import { capitalize, compactNumber, duration, fullTime, money, plural, fileSize } from "@/lib/format";
-import { isAskedBy, isLate, unansweredItems } from "@/parts/unanswered";
+import { isAskedBy, isLate, useOpenItems } from "@/parts/unanswered";
 import { Markdown } from "@/reading/Markdown";
 import { requestedBy } from "@/lib/participants";
 import { QuestionCard } from "@/views/conversation/QuestionCard";
@@ -86,9 +86,10 @@ export function TaskDetail({ id, team, cards, stages, onOpen, onClose }: Props) 
 }
 
 function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team: Team; cards: Map<string, CardData>; stage: Schemas["StageView"] | undefined; onOpen: (id: string) => void }) {
-  const inbox = useQuery(inboxQuery);
-  const question = unansweredItems(inbox.data?.items).find((item) => isAskedBy(item, node.id));
-  const displayStatus = displayStatusOf(node, question !== undefined);
+  const asked = useOpenItems(team.id).find((item) => isAskedBy(item, node.id));
+  // The card shows all words.
+  const question = useQuery({ ...inboxItemQuery(asked?.message.id ?? ""), enabled: asked !== undefined }).data;
+  const displayStatus = displayStatusOf(node, asked !== undefined);
   const now = useNow(1000, !isFinished(node.status));
   const threadHref = node.thread_id ? screenHref(team.id, "threads", node.thread_id) : null;
   return (
@@ -108,12 +109,12 @@ function TaskBody({ node, team, cards, stage, onOpen }: { node: NodeDetail; team
         </div>
       </div>
 
-      {question && (question.message.kind === "question" || question.message.kind === "approval") && (
+      {asked && question && (question.message.kind === "question" || question.message.kind === "approval") && (
         <QuestionCard key={question.message.id} id={question.message.id} text={question.message.text} at={question.message.created_at} kind={question.message.kind} asker={capitalize(question.message.sender_name)} message={question.message} answered={null} always={question.always} isLate={isLate(question)} />
       )}
       {node.status === "cancelled" && <p className="text-ink-2">{cancelledText(node)}</p>}
-      {!question && !node.waiting_reason && node.held_by && <Note title="Not started">{HELD_BY[node.held_by]}</Note>}
-      {!question && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{waitingReason(node.waiting_reason)}</Note>}
+      {!asked && !node.waiting_reason && node.held_by && <Note title="Not started">{HELD_BY[node.held_by]}</Note>}
+      {!asked && node.waiting_reason && <Note title={node.status === "pending" ? "Why it is not assigned" : "Waits"}>{waitingReason(node.waiting_reason)}</Note>}
       {node.status === "partial" && (
         <Note title={partialText(node.stop_reason)}>It was stopped before it was done. The partial result is below. Extend its limits to continue it.</Note>
       )}

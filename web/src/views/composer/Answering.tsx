@@ -1,7 +1,7 @@
 /** Answering: while an agent's question is open, what is typed below answers it. */
 import { X } from "lucide-react";
 import { useEffect, useState } from "react";
-import type { InboxItem } from "@/api/client";
+import type { InboxRow } from "@/api/client";
 import { inOrder } from "@/lib/lanes";
 import { useAnswer } from "@/parts/answer";
 import { isLate, useTeamQuestions } from "@/parts/unanswered";
@@ -12,7 +12,7 @@ import { currentReferences, currentText, useComposer } from "@/views/composer/co
 import { withLinks } from "@/views/composer/references";
 
 interface Answering {
-  question: InboxItem["message"];
+  question: InboxRow["message"];
   /** Resolve to a sentence if the answer was not taken and stays in the composer, and to null otherwise. */
   send: () => Promise<string | null>;
   /** Whether what is typed answers it. */

@@ -5,7 +5,7 @@ import { ArrowDown, MessageCircle } from "lucide-react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useShallow } from "zustand/shallow";
 import { type Agent, api, errorMessage, type Message, type Team, unwrap } from "@/api/client";
-import { conversationQuery, inboxQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
+import { conversationQuery, queryKeys, loadMessagesUntil, loadOlderMessages, queryClient } from "@/api/queries";
 import { hasArrivedAfterAll, live, useLive } from "@/live";
 import type { NodeSummary, Row } from "@/live/log";
 import { isFinished } from "@/lib/endings";
@@ -77,7 +77,6 @@ interface Props {
 
 export function ConversationView({ team, agent, agents, at, words, view, expandTools, isCoordinator }: Props) {
   const conversation = useQuery(conversationQuery(agent.id));
-  const inbox = useQuery(inboxQuery);
   const log = useLive((state) => state.logs[team.id]);
   const hasHello = useLive((state) => state.epoch !== null);
   const isAway = useLive((state) => state.epoch === null && state.lostAt !== null);
@@ -105,10 +104,9 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
   const rowsByAgent = log?.rowsByAgent ?? NO_AGENTS;
   const mates = useMemo(() => (isCoordinator && view === "conversation" ? linesOfMates(agents.filter((one) => one.id !== agent.id).map((one) => ({ id: one.id, isLive: isWorking(one, nodes) })), rowsByAgent, rows) : null), [isCoordinator, view, agents, agent.id, nodes, rowsByAgent, rows]);
   const items = useMemo(() => {
-    const otherMessages = new Map((inbox.data?.items ?? []).map((item) => [item.message.id, item.message]));
-    const built = buildItems({ messages: messages ?? [], otherMessages, rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
+    const built = buildItems({ messages: messages ?? [], rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
     return mates === null || mates.before.size === 0 ? built : built.flatMap((item): Shown[] => [...(item.kind === "row" ? (mates.before.get(item.row.key) ?? NO_MATES).map((mate) => toItem(mate, item.key)) : []), item]);
-  }, [messages, inbox.data, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at, mates]);
+  }, [messages, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at, mates]);
 
   const tail = useMemo((): Tail[] => {
     const isFolded = liveFoldOf(items) !== undefined;
@@ -442,7 +440,6 @@ function useMarkRead(agent: Agent, messages: Message[], isAtEnd: boolean): void 
           () => {
             void queryClient.invalidateQueries({ queryKey: queryKeys.agents(agent.team_id) });
             void queryClient.invalidateQueries({ queryKey: queryKeys.teams });
-            void queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
           },
           () => void (reportedSeq.current = 0),
         );

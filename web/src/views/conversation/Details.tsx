@@ -21,6 +21,7 @@ import { displayStatusOf, elapsed, STATUS_STYLES, StatusChip } from "@/parts/tas
 
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
 const TreeMap = lazyChunk(() => import("@/views/tree/TreeMap"));
+const WindowUse = lazyChunk(() => import("@/parts/WindowUse"));
 const EffortSetting = lazyChunk(() => import("@/views/models/EffortSetting"));
 
 interface Props {
@@ -40,6 +41,11 @@ export default function Details({ onClose, ...props }: Props & { onClose: () => 
         </IconButton>
       </div>
       {props.isCoordinator ? <TeamDetails {...props} /> : <WorkerDetails {...props} />}
+      {props.agent.thread_id !== null && (
+        <Suspense>
+          <WindowUse thread={props.agent.thread_id} isOpen={props.agent.status === "working"} />
+        </Suspense>
+      )}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { useRouterState } from "@tanstack/react-router";
 import { type FocusEvent, type KeyboardEvent, Suspense, useId, useRef, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message, Schemas } from "@/api/client";
-import { inboxQuery } from "@/api/queries";
+import { openQuery } from "@/api/queries";
 import type { GivenAnswer } from "@/live/log";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
@@ -277,7 +277,7 @@ export function AnswerForm({ id, kind, options, always = null, call = null, stop
 /** What a person can do about work that cannot go on, and how many teams wait for it. */
 function StoppedActions({ stopped, isSending, sendAnswer }: { stopped: Message; isSending: boolean; sendAnswer: (text: string) => void }) {
   const { id, fault, fault_of } = stopped;
-  const teams = useQuery({ ...inboxQuery, select: ({ items }) => new Set(items.find((one) => one.message.id === id)?.waiting_work.map((work) => work.team_id)).size }).data ?? 0;
+  const teams = useQuery({ ...openQuery(stopped.team_id), select: ({ items }) => new Set(items.find((one) => one.message.id === id)?.waiting_work.map((work) => work.team_id)).size }).data ?? 0;
   return (
     <>
       {teams > 1 && <p className="mb-2 text-sm font-medium">{teams} teams wait for this. {fault === "key" ? "A new key or one answer" : "One answer"} lets all of them go on.</p>}

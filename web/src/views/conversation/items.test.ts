@@ -13,7 +13,7 @@ const row = (id: string, at: string, more: Partial<MessageRow> = {}): MessageRow
   kind: "message", key: id, seq: 1, at, id, sender: "agent_a", recipient: "human", messageKind: "message", text: id, nodeId: null, ...more,
 });
 const unsent = (text: string, clientId = "c1"): UnsentMessage => ({ clientId, agentId: "agent_a", text, at: "2026-01-02T10:00:00Z", mode: "send", state: "sending", reason: "", attachments: [] });
-const sources = (more: Partial<ItemSources>): ItemSources => ({ messages: [], otherMessages: new Map(), rows: [], unsent: [], hasEarlier: false, firstUnread: null, view: "conversation", nodes: {}, opened: new Map(), ...more });
+const sources = (more: Partial<ItemSources>): ItemSources => ({ messages: [], rows: [], unsent: [], hasEarlier: false, firstUnread: null, view: "conversation", nodes: {}, opened: new Map(), ...more });
 const keys = (given: Partial<ItemSources>) => buildItems(sources(given)).map((item) => item.key);
 
 describe("the items of a conversation", () => {

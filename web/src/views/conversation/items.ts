@@ -23,8 +23,6 @@ export type Item =
 export interface ItemSources {
   /** Oldest first. */
   messages: Message[];
-  /** Messages of other conversations that are shown here, by id: questions of workers in the coordinator's conversation. */
-  otherMessages: ReadonlyMap<string, Message>;
   rows: Row[];
   unsent: UnsentMessage[];
   /** Whether older messages or events can be loaded. */
@@ -76,7 +74,7 @@ export function buildItems(sources: ItemSources): Item[] {
   let previous: Row | null = null;
   let folded: Row[] = [];
   const addRow = (row: Row) => {
-    const message = row.kind === "message" ? (messageById.get(row.id) ?? sources.otherMessages.get(row.id) ?? null) : null;
+    const message = row.kind === "message" ? (messageById.get(row.id) ?? null) : null;
     items.push(cachedItem(row, message, continuesGroup(previous, row)));
     previous = row;
   };

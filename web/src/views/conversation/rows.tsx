@@ -1,5 +1,5 @@
 /** Rows: the components for each kind of item in a conversation. */
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import {
   AlarmClock, Ban, BookOpen, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Flag, Globe, Hourglass, PenLine, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
@@ -7,7 +7,7 @@ import {
 import { createContext, memo, type MouseEvent, Suspense, useContext, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message } from "@/api/client";
-import { inboxQuery } from "@/api/queries";
+import { inboxItemQuery, inboxListQuery } from "@/api/queries";
 import { discardUnsent, type Draft, live, putBackUnsent, resendMessage, useLive } from "@/live";
 import { callMs, type Event, type GivenAnswer, type ToolCall, type NodeSummary, type MessageRow, type TextRow, type SystemRow, type ToolsRow } from "@/live/log";
 import { describeConsulted } from "@/lib/consulted";
@@ -169,7 +169,9 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
 
 /** The words of a message. The summary of a report has the marks of the report, and a link to it. */
 function Words({ row, isPeer }: { row: MessageRow; isPeer: boolean }) {
-  const report = useQuery({ ...inboxQuery, enabled: row.nodeId !== null && !isPeer, select: (inbox) => inbox.items.find(({ message }) => message.kind === "report" && message.node_id === row.nodeId)?.message.id }).data;
+  const { team } = useContext(TeamContext);
+  const reports = inboxListQuery({ box: "inbox", team, kind: "report", open: false });
+  const report = useInfiniteQuery({ ...reports, enabled: row.nodeId !== null && !isPeer, select: ({ pages }) => pages.flatMap((page) => page.items).find(({ message }) => message.node_id === row.nodeId)?.message.id }).data;
   const plain = <Markdown text={isPeer ? fencedWords(row.text) : row.text} breaks={row.messageKind !== "report" && row.messageKind !== "briefing"} />;
   if (!report || row.nodeId === null || row.sender === HUMAN) return plain;
   return (
@@ -219,10 +221,12 @@ function OtherConversation({ agent, message, words }: { agent: string; message: 
 /** A question in the conversation. What "always" would allow stands in the inbox only. */
 function QuestionItem({ row, message }: { row: MessageRow; message: Message | null }) {
   const info = useContext(TeamContext);
-  const item = useQuery({ ...inboxQuery, select: (inbox) => inbox.items.find((one) => one.message.id === row.id) }).data;
+  const answer = info.answers[row.id] ?? null;
+  // A question of a worker is shown here too, though it is no message of this conversation.
+  const item = useQuery({ ...inboxItemQuery(row.id), enabled: message === null || answer === null }).data;
   // What cancelled work has asked is not in the inbox any more.
   const isGone = row.nodeId !== null && info.nodes[row.nodeId]?.status === "cancelled";
-  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message} answered={info.answers[row.id] ?? null} always={item?.always} isLate={isGone || (item !== undefined && isLate(item))} />;
+  return <QuestionCard id={row.id} text={row.text} at={row.at} kind={row.messageKind as "question" | "approval"} asker={senderName(info, row.sender)} message={message ?? item?.message ?? null} answered={answer} always={item?.always} isLate={isGone || (item !== undefined && isLate(item))} />;
 }
 
 /** What a reply has read before it was written, folded into one line. */

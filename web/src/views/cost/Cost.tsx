@@ -1,10 +1,10 @@
 /** Cost: what a team's model calls cost: totals, over time, and by run, agent, purpose or model. */
-import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { ChevronRight, Coins } from "lucide-react";
-import { Fragment, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { Fragment, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { api, errorMessage, type Team, unwrap } from "@/api/client";
-import { agentsQuery, queryKeys } from "@/api/queries";
+import { queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { capitalize, compactNumber, money, plural } from "@/lib/format";
 import { ScreenHeader } from "@/parts/ScreenHeader";
@@ -13,14 +13,14 @@ import { Button, Dialog, EmptyState, Loading, Meter, Pills, ErrorPanel } from "@
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { LANE_LABELS } from "@/parts/taskStatus";
-import { addSums, type Bill, byCost, callsText, costRows, type CostSum, costText, hitRateText, joinRuns, modelCalls, NO_COST, otherWork, pathTo, type TeamCosts, tokensOf, tokensText } from "@/views/cost/costTree";
+import { CostByDay } from "@/views/cost/CostByDay";
+import { paceText } from "@/views/cost/costDays";
+import { addSums, type Bill, byCost, callsText, costRows, type CostSum, costText, hitRateText, joinRuns, modelCalls, NO_COST, otherWork, pathTo, purposeLabel, type TeamCosts, tokensOf, tokensText } from "@/views/cost/costTree";
 import { type Budget, LimitUses } from "@/views/settings/LimitUses";
-import { timeBuckets, type CallCost } from "@/views/cost/timeBuckets";
 
 const BudgetForm = lazyChunk(() => import("@/views/settings/BudgetForm"));
 
 type By = "run" | "agent" | "purpose" | "model";
-const PURPOSE_LABELS: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Reflection", compaction: "Summaries", briefing: "Briefings", harvest: "Reflection", search: "Web searches", "side call": "Titles and tags" };
 
 export default function Cost({ team }: ScreenProps) {
   const query = useQuery({ queryKey: queryKeys.cost(team.id), queryFn: () => allCosts(team.id) });
@@ -47,7 +47,7 @@ export default function Cost({ team }: ScreenProps) {
             <Totals total={costs.total} />
             <BudgetOfGoal team={team} budget={costs.budget ?? null} total={costs.total} />
             <Today />
-            <CostOverTime team={team} total={costs.total} />
+            <CostByDay team={team.id} />
             <section aria-labelledby="cost-by">
               <div className="mb-3 flex flex-wrap items-center gap-3">
                 <h2 id="cost-by" className="text-md font-semibold">
@@ -134,6 +134,7 @@ function BudgetOfGoal({ team, budget, total }: { team: Team; budget: Budget | nu
 function Today() {
   const { data } = useQuery({ queryKey: ["day-cost"], queryFn: () => unwrap(api.GET("/api/cost")), refetchInterval: 60_000 });
   const limit = data?.limit_usd ?? null;
+  const pace = data ? paceText(data, money) : "";
   if (!data || (limit === null && data.usd === 0)) return null;
   return (
     <section aria-label="Today" className={cx("max-w-[440px] rounded-md border p-3 text-sm", data.is_reached ? "border-wait-line bg-wait-bg" : "border-line")}>
@@ -145,6 +146,7 @@ function Today() {
         </span>
       </p>
       {limit !== null && <Meter value={data.usd} max={limit} tone={data.is_reached ? "wait" : "plain"} label="Today's spend against the daily limit" />}
+      {pace && <p className="tabular mt-1.5 text-xs text-ink-2">{pace}</p>}
       {data.allowed_usd > 0 && <p className="mt-1.5 text-xs text-ink-2">You allowed {money(data.allowed_usd)} more today.</p>}
       {data.is_reached && (
         <p className="mt-1.5">
@@ -166,123 +168,6 @@ function Total({ name, value, note = "" }: { name: string; value: string; note?:
       {note && <dd className="tabular text-xs text-ink-2">{note}</dd>}
     </div>
   );
-}
-
-const EVENTS_PER_PAGE = 500;
-const INITIAL_PAGES = 6;
-
-/** The cost of each model call, from the team's events. Pages are loaded newest first; the first few at once, older ones on demand. */
-function useCallCosts(team: Team) {
-  const agents = useQuery(agentsQuery(team.id));
-  const head = team.head;
-  // The pages are counted back from this event. If it moved with new events, all pages would be loaded again.
-  const first = useRef(head);
-  const query = useInfiniteQuery({
-    queryKey: ["spent", team.id, first.current],
-    initialPageParam: first.current,
-    queryFn: async ({ pageParam: end }) => {
-      const from = Math.max(0, end - EVENTS_PER_PAGE);
-      const events = await unwrap(api.GET("/api/teams/{team}/events", { params: { path: { team: team.id }, query: { after: from, limit: Math.max(1, end - from) } } }));
-      return { from, events: events.filter((event) => event.type === "turn.added") };
-    },
-    getNextPageParam: (last) => (last.from > 0 ? last.from : undefined),
-    staleTime: 30_000,
-  });
-  // Events that happened after the screen was opened.
-  const since = useQuery({
-    queryKey: ["spent-since", team.id, first.current, head],
-    queryFn: () => unwrap(api.GET("/api/teams/{team}/events", { params: { path: { team: team.id }, query: { after: first.current, limit: EVENTS_PER_PAGE } } })),
-    enabled: head > first.current,
-    placeholderData: keepPreviousData,
-  });
-  const { hasNextPage, isFetchingNextPage, fetchNextPage, data } = query;
-  const pages = data?.pages.length ?? 0;
-  useEffect(() => {
-    if (pages > 0 && pages < INITIAL_PAGES && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [pages, hasNextPage, isFetchingNextPage, fetchNextPage]);
-  const names = useMemo(() => new Map((agents.data ?? []).map((agent) => [agent.id, agent.name])), [agents.data]);
-  const calls = useMemo(
-    () =>
-      [...(data?.pages ?? []).flatMap((page) => page.events), ...(since.data ?? []).filter((event) => event.type === "turn.added")].map((event): CallCost => {
-        const turn = event.data as { agent_id: string; usd: number | null; tokens: number };
-        return { at: Date.parse(event.at), usd: turn.usd ?? 0, tokens: turn.tokens, agent: names.get(turn.agent_id) ?? "someone" };
-      }),
-    [data, since.data, names],
-  );
-  return { ...query, calls };
-}
-
-function CostOverTime({ team, total }: { team: Team; total: CostSum }) {
-  const { calls, isPending, isError, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage, data } = useCallCosts(team);
-  const hasMoney = calls.some((one) => one.usd > 0);
-  const measure = hasMoney ? "usd" : "tokens";
-  const { widthMs, buckets } = useMemo(() => timeBuckets(calls, measure), [calls, measure]);
-  const formatValue = (value: number) => (measure === "usd" ? money(value) : `${compactNumber(value)} tokens`);
-  const highest = Math.max(...buckets.map((bucket) => bucket[measure]), 0);
-  const label = (at: number) =>
-    new Date(at).toLocaleString(undefined, widthMs >= 24 * 3_600_000 ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-  let body: ReactNode;
-  if (isPending) body = <Loading label="Loading the cost over time" className="p-0" />;
-  else if (isError && calls.length === 0) body = <ErrorPanel title="The cost over time could not be loaded" detail={errorMessage(error)} onRetry={() => void refetch()} />;
-  else if (buckets.length === 0) body = <p className="text-sm text-ink-2">None of the newest events is a call to a model.</p>;
-  else {
-    body = (
-      <figure>
-        <div className="flex gap-3">
-          <div className="tabular flex h-[140px] w-16 shrink-0 flex-col justify-between text-right text-xs text-ink-3" aria-hidden>
-            <span>{formatValue(highest)}</span>
-            <span>0</span>
-          </div>
-          {/* Few bars are spread out: the last one stands above its label, at the right. */}
-          <ul className="flex h-[140px] min-w-0 flex-1 items-end justify-between gap-px border-b border-line-2" aria-label="Cost over time">
-            {buckets.map((bucket) => (
-              <li key={bucket.from} className="group relative flex h-full max-w-12 min-w-0 flex-1 items-end">
-                <span
-                  className={cx("w-full rounded-t-[2px]", bucket[measure] > 0 ? "bg-ink-2 group-hover:bg-ink" : "")}
-                  style={{ height: highest > 0 ? `${Math.max(bucket[measure] > 0 ? 2 : 0, (100 * bucket[measure]) / highest)}%` : 0 }}
-                  title={`${label(bucket.from)} · ${formatValue(bucket[measure])} · ${plural(bucket.calls, "call")}${bucket.parts.length > 0 ? `\n${bucket.parts.slice(0, 6).map((part) => `${capitalize(part.agent)} ${formatValue(part.value)}`).join("\n")}` : ""}`}
-                />
-                <span className="sr-only">
-                  {label(bucket.from)}: {formatValue(bucket[measure])}, {plural(bucket.calls, "call")}
-                </span>
-              </li>
-            ))}
-          </ul>
-        </div>
-        <figcaption className="tabular mt-1 flex justify-between pl-[76px] text-xs text-ink-3">
-          <span>{label(buckets[0]!.from)}</span>
-          {buckets.length > 1 && <span>{label(buckets.at(-1)!.from)}</span>}
-        </figcaption>
-      </figure>
-    );
-  }
-  const reached = data?.pages.at(-1)?.from ?? 0;
-  // The picture is made of the answers of models, as events tell them. Other costs have no event with their amount.
-  const missing = total.usd - calls.reduce((sum, one) => sum + one.usd, 0);
-  return (
-    <section aria-labelledby="cost-time">
-      <h2 id="cost-time" className="mb-3 text-md font-semibold">
-        Over time {buckets.length > 0 && <span className="text-sm font-normal text-ink-3">per {widthText(widthMs)}</span>}
-      </h2>
-      {body}
-      {!isPending && !hasNextPage && missing >= 0.005 && <p className="mt-2 text-xs text-ink-3">Without {money(missing)} for web searches, titles, and calls that got no answer.</p>}
-      {hasNextPage && (data?.pages.length ?? 0) >= INITIAL_PAGES && (
-        <p className="mt-2 flex items-center gap-3 text-xs text-ink-3">
-          Only calls since event {reached} are shown.
-          <Button size="sm" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            {isFetchingNextPage ? "Loading earlier calls…" : "Show earlier calls"}
-          </Button>
-        </p>
-      )}
-    </section>
-  );
-}
-
-function widthText(widthMs: number): string {
-  const minutes = widthMs / 60_000;
-  if (minutes < 60) return minutes === 1 ? "minute" : `${minutes} minutes`;
-  if (minutes < 1440) return minutes === 60 ? "hour" : `${minutes / 60} hours`;
-  return minutes === 1440 ? "day" : minutes === 10_080 ? "week" : "month";
 }
 
 const HEADER_CELL = "px-3 py-2 base:text-left text-xs font-medium text-ink-3";
@@ -423,8 +308,6 @@ function CostLineRows({ node, depth }: { node: Bill; depth: number }) {
     </>
   );
 }
-
-const purposeLabel = (name: string): string => PURPOSE_LABELS[name] ?? capitalize(name.replaceAll("_", " "));
 
 function CostTable({ costs, by }: { costs: TeamCosts; by: Exclude<By, "run"> }) {
   const groups = { agent: costs.by_agent, purpose: costs.by_purpose, model: costs.by_model }[by];

@@ -1,11 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { otherLimits } from "@/views/settings/budgetFields";
 import { addSums, type Bill, callsText, costRows, type CostSum, costText, hitRate, hitRateText, joinRuns, NO_COST, type NodeCosts, otherWork, pathTo, tokensText } from "@/views/cost/costTree";
-import { timeBuckets, bucketWidthMs } from "@/views/cost/timeBuckets";
+import { costDays, type DayPart, MOST_PARTS, paceText } from "@/views/cost/costDays";
 
 const sum = (usd: number, input_tokens = 0): CostSum => ({ calls: 1, searches: 0, lost: 0, input_tokens, output_tokens: 0, cached_tokens: 0, cache_write_tokens: 0, thinking_tokens: 0, usd, unpriced: 0, estimated: 0 });
 const node = (node_id: string, usd: number, below: Bill[] = []): Bill => ({ node_id, above_id: null, title: node_id, lane: "work", agent_id: null, agent: "", lines: [], below, total: sum(usd) });
-const HOUR = 3_600_000;
 
 describe("the limits of the next goal", () => {
   it("are named but for money, which has a field", () => {
@@ -67,26 +66,27 @@ describe("the cost tree", () => {
   });
 });
 
-describe("time buckets", () => {
-  it("has no buckets without calls", () => expect(timeBuckets([], "usd").buckets).toEqual([]));
-  it("chooses a width for the time span", () => {
-    expect(bucketWidthMs(0, 20 * 60_000)).toBe(60_000);
-    expect(bucketWidthMs(0, 40 * HOUR)).toBe(HOUR);
-    expect(bucketWidthMs(0, 40 * 24 * HOUR)).toBe(24 * HOUR);
+describe("the cost by day", () => {
+  const part = (day: string, key: string, usd: number, tokens = 0): DayPart => ({ day, key, name: key, calls: 1, tokens, usd, unpriced: 0 });
+  const days = (parts: DayPart[]) => costDays(parts, "2030-05-01", "2030-05-06", ({ name }) => name);
+
+  it("has all days since the first cost, and the largest part first", () => {
+    const { measure, series, days: found } = days([part("2030-05-04", "a", 1), part("2030-05-06", "a", 1), part("2030-05-06", "b", 4)]);
+    expect([measure, series.map(({ name, total }) => [name, total])]).toEqual(["usd", [["b", 4], ["a", 2]]]);
+    expect(found.map(({ day, total, values }) => [day, total, values])).toEqual([["2030-05-04", 1, [0, 1]], ["2030-05-05", 0, [0, 0]], ["2030-05-06", 5, [4, 1]]]);
   });
-  it("keeps empty buckets and sums by agent", () => {
-    const calls = [
-      { at: 0, usd: 1, tokens: 5, agent: "a" },
-      { at: 10 * HOUR, usd: 2, tokens: 5, agent: "a" },
-      { at: 10 * HOUR + 1, usd: 3, tokens: 5, agent: "b" },
-    ];
-    const { widthMs, buckets: found } = timeBuckets(calls, "usd", 0);
-    expect(widthMs).toBe(15 * 60_000);
-    expect(found).toHaveLength(41);
-    expect(found.at(-1)).toMatchObject({ usd: 5, calls: 2, parts: [{ agent: "b", value: 3 }, { agent: "a", value: 2 }] });
+  it("joins small parts, and counts tokens where no price is known", () => {
+    const many = Array.from({ length: MOST_PARTS + 3 }, (_, n) => part("2030-05-06", `m${n}`, 0, 10 - n));
+    const { measure, series, days: found } = days(many);
+    expect([measure, series.length, series.at(-1)]).toEqual(["tokens", MOST_PARTS + 1, { key: "others", name: "3 others", total: 5 + 4 + 3 }]);
+    expect(found[0]!.values).toEqual([10, 9, 8, 7, 6, 12]);
+    expect(days(many.slice(0, MOST_PARTS + 1)).series.at(-1)!.name).toBe("m5");
   });
-  it("begins days at the reader's midnight", () => {
-    const calls = [0, 40 * 24 * HOUR].map((at) => ({ at, usd: 1, tokens: 0, agent: "a" }));
-    expect(new Date(timeBuckets(calls, "usd", 120).buckets[0]!.from).toISOString()).toBe("1969-12-31T22:00:00.000Z");
+  it("says what the day will cost at its pace", () => {
+    const today = { day: "2030-05-06", usd: 2, allowed_usd: 0, is_reached: false, limit_usd: 20, forecast_usd: 8 };
+    const dollars = (usd: number) => `$${usd}`;
+    expect(paceText(today, dollars)).toBe("At today’s pace $8 by midnight UTC; the limit is $20.");
+    expect(paceText({ ...today, limit_usd: null }, dollars)).toBe("At today’s pace $8 by midnight UTC; there is no daily limit.");
+    expect([paceText({ ...today, forecast_usd: null }, dollars), paceText({ ...today, is_reached: true }, dollars)]).toEqual(["", ""]);
   });
 });

@@ -1,6 +1,6 @@
 /** Cost tree: the visible rows of the table of runs and their tasks. */
 import type { Schemas } from "@/api/client";
-import { compactNumber, money, plural } from "@/lib/format";
+import { capitalize, compactNumber, money, plural } from "@/lib/format";
 
 export type NodeCosts = Schemas["NodeCosts"];
 export type TeamCosts = Schemas["TeamCosts"];
@@ -100,3 +100,6 @@ export function pathTo(nodes: readonly Bill[], nodeId: string): string[] {
   }
   return [];
 }
+
+const PURPOSE_LABELS: Record<string, string> = { work: "Work", reply: "Replies", reflection: "Reflection", compaction: "Summaries", briefing: "Briefings", harvest: "Reflection", search: "Web searches", "side call": "Titles and tags" };
+export const purposeLabel = (name: string): string => PURPOSE_LABELS[name] ?? capitalize(name.replaceAll("_", " "));

@@ -2,14 +2,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useId } from "react";
-import type { InboxItem, TeamOverview } from "@/api/client";
-import { dayCostQuery, inboxQuery } from "@/api/queries";
+import type { InboxRow, TeamOverview } from "@/api/client";
+import { dayCostQuery, openQuery } from "@/api/queries";
 import { clockTime, fullTime, money, plural } from "@/lib/format";
 import { screenHref } from "@/lib/screens";
 import { authorOf, labelOf, titleOf } from "@/parts/entries";
 import { RelativeTime, useNow } from "@/parts/RelativeTime";
 import { TEAM_STATES } from "@/parts/teamState";
-import { unansweredItems } from "@/parts/unanswered";
+import { useOpenItems } from "@/parts/unanswered";
 import { Badge, Chip, Meter } from "@/ui";
 import { atWork, endedToday, whoWorks } from "@/views/home/today";
 
@@ -21,11 +21,12 @@ export function TodayCards({ teams }: { teams: TeamOverview[] }) {
   const now = useNow(MINUTE_MS);
   const running = atWork(teams);
   const ended = endedToday(teams, now);
-  const asked = unansweredItems(useQuery(inboxQuery).data?.items);
+  const asked = useOpenItems();
+  const open = useQuery(openQuery()).data?.open ?? 0;
   return (
     <div className="grid grid-cols-2 items-start gap-4 max-lg:grid-cols-1 [&>div]:flex [&>div]:min-w-0 [&>div]:flex-col [&>div]:gap-4">
       <div>
-        <Card title="Needs you" count={asked.length} isUrgent none="Nothing waits for you." rest={<Link to="/inbox" className={linkStyle}>{moreText(asked.length)} in the inbox</Link>}>
+        <Card title="Needs you" count={open} isUrgent none="Nothing waits for you." rest={<Link to="/inbox" className={linkStyle}>{moreText(open)} in the inbox</Link>}>
           {asked.slice(0, MOST_ROWS).map((item) => (
             <QuestionRow key={item.message.id} item={item} team={teams.find((one) => one.id === item.message.team_id)?.name} now={now} />
           ))}
@@ -99,7 +100,7 @@ function TeamRow({ team, text }: { team: TeamOverview; text: ReactNode }) {
   );
 }
 
-function QuestionRow({ item, team, now }: { item: InboxItem; team: string | undefined; now: number }) {
+function QuestionRow({ item, team, now }: { item: InboxRow; team: string | undefined; now: number }) {
   return (
     <li>
       <Link to="/inbox/$item" params={{ item: item.message.id }} className={rowStyle}>

@@ -4,12 +4,12 @@ import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Archive, ArchiveRestore, Inbox, ListChecks, MailOpen, X } from "lucide-react";
 import { Suspense, useMemo, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
-import { api, errorMessage, type InboxItem, type Schemas, unwrap } from "@/api/client";
-import { digestQuery, inboxQuery, queryKeys, teamsQuery } from "@/api/queries";
+import { ApiError, errorMessage } from "@/api/client";
+import { digestQuery, inboxItemQuery, type InboxList, inboxListQuery, openQuery, overviewQuery } from "@/api/queries";
 import { cx } from "@/lib/cx";
 import { plural } from "@/lib/format";
 import { TextTeam } from "@/reading/textTeam";
-import { type Box, titleOf } from "@/parts/entries";
+import { titleOf } from "@/parts/entries";
 import { ItemGroup } from "@/views/inbox/ItemList";
 import { Reader } from "@/views/inbox/Reader";
 import { NONE, only, type Selection, toggle, toggleAll } from "@/views/inbox/selection";
@@ -31,6 +31,7 @@ const FILTERS = [
   ["failure", "Not done"],
 ] as const;
 type Filter = (typeof FILTERS)[number][0];
+type Box = InboxList["box"];
 const BOXES = [
   ["inbox", "Inbox"],
   ["snoozed", "Snoozed"],
@@ -41,17 +42,11 @@ const EMPTY_TEXTS: Record<Box, string> = {
   snoozed: "Items that you snooze wait here, and come back to the inbox by themselves.",
   archived: "Items that you archive stay here.",
 };
-const PAGE_ITEMS = 100;
 
 /** The items of a box, filtered by the server, page by page. */
 function useItems(box: Box, team: string, filter: Filter) {
   const kind = filter === "all" || filter === "needs" ? null : filter;
-  const list = useInfiniteQuery({
-    queryKey: [...queryKeys.inbox, "list", box, team, kind] as const,
-    queryFn: ({ pageParam }) => unwrap(api.GET("/api/inbox", { params: { query: { box, team, kind, after: pageParam, limit: PAGE_ITEMS } } })),
-    initialPageParam: "",
-    getNextPageParam: (page: Schemas["InboxPage"]) => page.cursor,
-  });
+  const list = useInfiniteQuery(inboxListQuery({ box, team, kind, open: filter === "needs" }));
   const items = useMemo(() => {
     const all = list.data?.pages.flatMap((page) => page.items) ?? [];
     // An item that moves to another page between two requests would be listed twice.
@@ -61,18 +56,6 @@ function useItems(box: Box, team: string, filter: Filter) {
   return { list, items };
 }
 
-/** The opened item: from the list, else from the server, as it may be in another box. */
-function useOpened(id: string | null, items: readonly InboxItem[]) {
-  const listed = items.find((one) => one.message.id === id);
-  const fetched = useQuery({
-    queryKey: [...queryKeys.inbox, "item", id] as const,
-    queryFn: () => unwrap(api.GET("/api/inbox/{item}", { params: { path: { item: id! } } })),
-    enabled: id !== null && id !== "digest" && !listed,
-    retry: false,
-  });
-  return { opened: listed ?? (id === null ? undefined : fetched.data), isPending: !listed && fetched.isPending };
-}
-
 interface Refusals {
   action: string;
   refused: { title: string; reason: string }[];
@@ -80,9 +63,9 @@ interface Refusals {
 
 export function InboxPage() {
   const item = useParams({ strict: false }).item ?? null;
-  const teams = useQuery(teamsQuery);
+  const teams = useQuery(overviewQuery).data ?? [];
   const decisions = useQuery(digestQuery).data?.reduce((sum, team) => sum + team.entries.filter((entry) => entry.kind !== "ask").length + (team.ended ? 1 : 0), 0) ?? 0;
-  const isWaitedFor = useQuery({ ...inboxQuery, select: (inbox) => unansweredItems(inbox.items).length > 0 }).data;
+  const isWaitedFor = useQuery({ ...openQuery(), select: ({ open }) => open > 0 }).data;
   const [box, setBox] = useState<Box>("inbox");
   const [filter, setFilter] = useState<Filter>("all");
   const [team, setTeam] = useState("");
@@ -93,7 +76,8 @@ export function InboxPage() {
   const unanswered = box === "inbox" ? unansweredItems(items) : [];
   const rest = box === "inbox" ? items.filter((one) => !one.needs_answer) : items;
   const order = useMemo(() => [...(box === "inbox" ? unansweredItems(items) : []), ...(box === "inbox" ? items.filter((one) => !one.needs_answer) : items)].map((one) => one.message.id), [items, box]);
-  const { opened, isPending } = useOpened(item, items);
+  const read = useQuery({ ...inboxItemQuery(item ?? ""), enabled: item !== null && item !== "digest" });
+  const opened = item === null ? undefined : read.data;
   const shown = only(selection, order);
   const selected = items.filter((one) => shown.ids.has(one.message.id));
   const filing = useFiling((refused: Outcome[], filed) => {
@@ -125,10 +109,8 @@ export function InboxPage() {
   const open = (id: string) => void navigate({ to: "/inbox/$item", params: { item: id } });
   useListKeys({ order, item, selected, opened, open, select, file, clear: () => setSelection(NONE), box });
 
-  const teamOf = (one: InboxItem) => teams.data?.find(({ id }) => id === one.message.team_id);
-  const teamName = (one: InboxItem) => teamOf(one)?.name ?? "a team";
   const unread = items.filter((one) => one.state === "unread" && !one.needs_answer);
-  const group = { chosen: item, teamName, selected: shown.ids, isInbox: box === "inbox", onSelect: select };
+  const group = { chosen: item, selected: shown.ids, isInbox: box === "inbox", onSelect: select };
   return (
     <div className="flex min-h-0 flex-1">
       <div className={cx("flex w-[392px] shrink-0 flex-col border-r border-line max-[1180px]:w-full max-[1180px]:border-r-0", item !== null && "max-[1180px]:hidden")}>
@@ -141,7 +123,7 @@ export function InboxPage() {
           <Pills label="Where" value={box} onChange={showBox} options={BOXES} />
           <div className="grid grid-cols-2 gap-2">
             <Choice label="Kind" value={filter} onChange={(now) => show(() => setFilter(now as Filter))} options={FILTERS} />
-            <Choice label="Team" value={team} onChange={(now) => show(() => setTeam(now))} options={[["", "All teams"], ...(teams.data ?? []).map(({ id, name }) => [id, name] as const)]} />
+            <Choice label="Team" value={team} onChange={(now) => show(() => setTeam(now))} options={[["", "All teams"], ...teams.map(({ id, name }) => [id, name] as const)]} />
           </div>
         </div>
         {order.length > 0 && (
@@ -239,10 +221,12 @@ export function InboxPage() {
           </Suspense>
         ) : opened ? (
           <TextTeam value={opened.message.team_id}>
-            <Reader key={item} item={opened} teamName={teamName(opened)} state={teamOf(opened)?.state} file={file} />
+            <Reader key={item} item={opened} file={file} />
           </TextTeam>
-        ) : list.isPending || isPending ? (
+        ) : read.isPending ? (
           <Loading label="Loading the item" />
+        ) : !(read.error instanceof ApiError) || read.error.status !== 404 ? (
+          <ErrorPanel title="The item could not be loaded" detail={errorMessage(read.error)} onRetry={() => void read.refetch()} />
         ) : (
           <EmptyState title="This item is not in your inbox" action={<Link to="/inbox" className="text-sm underline">Back to the inbox</Link>} />
         )}

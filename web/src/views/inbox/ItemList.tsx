@@ -2,42 +2,41 @@
 import { Link } from "@tanstack/react-router";
 import { AlarmClock, ChevronDown, CircleAlert, CircleSlash2, FileText, Flag, MessageCircleQuestion, Newspaper, ShieldQuestion } from "lucide-react";
 import { useState } from "react";
-import type { InboxItem } from "@/api/client";
+import type { InboxRow } from "@/api/client";
 import { cx } from "@/lib/cx";
 import { fullTime, plural, shortTime } from "@/lib/format";
 import { authorOf, collectedRows, labelOf, previewOf, titleOf } from "@/parts/entries";
 import type { Tone } from "@/ui";
 
-const ICONS: Partial<Record<InboxItem["message"]["kind"], typeof FileText>> = { question: MessageCircleQuestion, approval: ShieldQuestion, briefing: Newspaper, report: FileText, result: Flag, failure: CircleAlert };
+const ICONS: Partial<Record<InboxRow["message"]["kind"], typeof FileText>> = { question: MessageCircleQuestion, approval: ShieldQuestion, briefing: Newspaper, report: FileText, result: Flag, failure: CircleAlert };
 /** The icon of an item. A task that stopped with something to show is no failure. */
-export const iconOf = (item: InboxItem): typeof FileText => (item.message.kind === "failure" && labelOf(item).tone !== "fail" ? CircleSlash2 : (ICONS[item.message.kind] ?? FileText));
+export const iconOf = (item: InboxRow): typeof FileText => (item.message.kind === "failure" && labelOf(item).tone !== "fail" ? CircleSlash2 : (ICONS[item.message.kind] ?? FileText));
 const ICON_TONES: Record<Tone, string> = { plain: "text-ink-3", work: "text-work", done: "text-done", wait: "text-wait", fail: "text-fail" };
 
 interface Props {
   name: string;
-  items: readonly InboxItem[];
+  items: readonly InboxRow[];
   chosen: string | null;
-  teamName: (item: InboxItem) => string;
   selected: ReadonlySet<string>;
   /** Whether the items are in sight; else they are snoozed or archived. */
   isInbox: boolean;
   onSelect: (id: string, isRange: boolean) => void;
 }
 
-export function ItemGroup({ name, items, chosen, teamName, selected, isInbox, onSelect }: Props) {
+export function ItemGroup({ name, items, chosen, selected, isInbox, onSelect }: Props) {
   if (items.length === 0) return null;
   return (
     <section aria-label={name}>
       <h2 className="px-4 pt-3 pb-1 text-xs font-semibold text-ink-2">{name}</h2>
       <ul>
-        {collectedRows(items).map((row) => (Array.isArray(row) ? <CollectedRow key={row[0]!.message.team_id} items={row} {...{ chosen, teamName, selected, isInbox, onSelect }} /> : <ItemRow key={row.message.id} item={row} isOpen={chosen === row.message.id} team={teamName(row)} isSelected={selected.has(row.message.id)} isInbox={isInbox} onSelect={onSelect} />))}
+        {collectedRows(items).map((row) => (Array.isArray(row) ? <CollectedRow key={row[0]!.message.team_id} items={row} {...{ chosen, selected, isInbox, onSelect }} /> : <ItemRow key={row.message.id} item={row} isOpen={chosen === row.message.id} isSelected={selected.has(row.message.id)} isInbox={isInbox} onSelect={onSelect} />))}
       </ul>
     </section>
   );
 }
 
 /** One row for the many questions of a team; pressed, it shows them, and each is answered by itself. */
-function CollectedRow({ items, chosen, teamName, selected, isInbox, onSelect }: Omit<Props, "name">) {
+function CollectedRow({ items, chosen, selected, isInbox, onSelect }: Omit<Props, "name">) {
   const [isUnfolded, setIsUnfolded] = useState(false);
   const isOpen = isUnfolded || items.some((item) => item.message.id === chosen);
   const authors = [...new Set(items.map(authorOf))];
@@ -49,15 +48,15 @@ function CollectedRow({ items, chosen, teamName, selected, isInbox, onSelect }: 
         <span className="min-w-0 flex-1">
           <span className="block text-base leading-5 font-semibold">{plural(items.length, "question")}</span>
           <span dir="auto" className="block truncate text-xs text-ink-3">
-            <bdi>{named}</bdi> · <bdi>{teamName(items[0]!)}</bdi>
+            <bdi>{named}</bdi> · <bdi>{items[0]!.team_name}</bdi>
           </span>
         </span>
         <ChevronDown className={cx("mt-0.5 size-4 shrink-0 text-ink-3", isOpen && "rotate-180")} aria-hidden />
       </button>
       {isOpen && (
-        <ul aria-label={`Questions of ${teamName(items[0]!)}`}>
+        <ul aria-label={`Questions of ${items[0]!.team_name}`}>
           {items.map((item) => (
-            <ItemRow key={item.message.id} item={item} isOpen={chosen === item.message.id} team={teamName(item)} isSelected={selected.has(item.message.id)} isInbox={isInbox} onSelect={onSelect} />
+            <ItemRow key={item.message.id} item={item} isOpen={chosen === item.message.id} isSelected={selected.has(item.message.id)} isInbox={isInbox} onSelect={onSelect} />
           ))}
         </ul>
       )}
@@ -65,7 +64,7 @@ function CollectedRow({ items, chosen, teamName, selected, isInbox, onSelect }: 
   );
 }
 
-function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: InboxItem; isOpen: boolean; team: string; isSelected: boolean; isInbox: boolean; onSelect: Props["onSelect"] }) {
+function ItemRow({ item, isOpen, isSelected, isInbox, onSelect }: { item: InboxRow; isOpen: boolean; isSelected: boolean; isInbox: boolean; onSelect: Props["onSelect"] }) {
   const { message } = item;
   const Icon = iconOf(item);
   const label = labelOf(item);
@@ -98,7 +97,7 @@ function ItemRow({ item, isOpen, team, isSelected, isInbox, onSelect }: { item: 
           </span>
           <span dir="auto" className="block truncate text-xs text-ink-3">
             {label.tone !== "plain" && !item.needs_answer && <span className={cx("font-medium", ICON_TONES[label.tone])}>{label.text} · </span>}
-            <bdi>{authorOf(item)}</bdi> · <bdi>{team}</bdi>
+            <bdi>{authorOf(item)}</bdi> · <bdi>{item.team_name}</bdi>
           </span>
           {previewOf(item) !== "" && <span dir="auto" className="line-clamp-2 text-sm text-ink-2">{previewOf(item)}</span>}
           {item.snoozed_until !== null && (isBack || !isInbox) && (

@@ -1,16 +1,18 @@
 /** Reader: one inbox item, with what the person can do about it. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Archive, ArchiveRestore, ArrowLeft, Flag, MessageSquareReply, ThumbsDown, ThumbsUp } from "lucide-react";
 import { Suspense, useEffect, useState } from "react";
 import { api, errorMessage, type InboxItem, unwrap } from "@/api/client";
-import { queryClient, queryKeys } from "@/api/queries";
+import { refreshItems } from "@/live/deltas";
+import { teamQuery } from "@/api/queries";
 import { live } from "@/live";
 import { lazyChunk } from "@/live/chunks";
 import { cx } from "@/lib/cx";
 import { fullTime } from "@/lib/format";
 import { authorOf, bodyOf, labelOf, splitNote, titleOf } from "@/parts/entries";
 import { Doubts } from "@/parts/Doubts";
-import { TEAM_STATES, type TeamState } from "@/parts/teamState";
+import { TEAM_STATES } from "@/parts/teamState";
 import { isLate } from "@/parts/unanswered";
 import { iconOf } from "@/views/inbox/ItemList";
 import { SnoozeMenu } from "@/views/inbox/SnoozeMenu";
@@ -31,15 +33,12 @@ const NAMES_FILES = new Set<InboxItem["message"]["kind"]>(["result", "report", "
 
 async function markRead(id: string): Promise<void> {
   await unwrap(api.POST("/api/inbox/{item}/read", { params: { path: { item: id } } }));
-  await queryClient.invalidateQueries({ queryKey: queryKeys.inbox });
+  await refreshItems([id]);
 }
 
-/** Whether the item is out of the inbox. */
-const isPutAway = (item: InboxItem): boolean => item.archived_at !== null || (item.snoozed_until !== null && Date.parse(item.snoozed_until) > Date.now());
-
-/** `state` is that of its team now. */
-export function Reader({ item, teamName, state, file }: { item: InboxItem; teamName: string; state: TeamState | undefined; file: (filing: Filing) => void }) {
-  const { message } = item;
+export function Reader({ item, file }: { item: InboxItem; file: (filing: Filing) => void }) {
+  const { message, team_name: teamName } = item;
+  const state = useQuery(teamQuery(message.team_id)).data?.state;
   const label = labelOf(item);
   const Icon = iconOf(item);
   const { note } = splitNote(item);
@@ -61,7 +60,7 @@ export function Reader({ item, teamName, state, file }: { item: InboxItem; teamN
         </Link>
         <span className="flex-1" />
         <SnoozeMenu onSnooze={(until) => file({ action: "snooze", items: [item], until })} />
-        {isPutAway(item) ? (
+        {item.box !== "inbox" ? (
           <Button title="Back to the inbox" onClick={() => file({ action: "restore", items: [item] })}>
             <ArchiveRestore className="size-4 @max-lg:hidden" aria-hidden /> Back to the inbox
           </Button>

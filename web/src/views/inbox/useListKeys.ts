@@ -1,7 +1,7 @@
 /** useListKeys: the keys of the inbox's list: j and k move, x selects (with Shift a range), e archives, Escape ends the selection. */
 import { useEffect } from "react";
-import type { InboxItem } from "@/api/client";
-import { type Box, boxOf } from "@/parts/entries";
+import type { InboxRow } from "@/api/client";
+import type { InboxList } from "@/api/queries";
 import type { Filing } from "@/views/inbox/useFiling";
 import { followsGo } from "@/parts/goKeys";
 import { useShell } from "@/parts/shellState";
@@ -9,13 +9,13 @@ import { useShell } from "@/parts/shellState";
 interface KeyTargets {
   order: readonly string[];
   item: string | null;
-  selected: readonly InboxItem[];
-  opened: InboxItem | undefined;
+  selected: readonly InboxRow[];
+  opened: InboxRow | undefined;
   open: (id: string) => void;
   select: (id: string, isRange: boolean) => void;
   file: (filing: Filing) => void;
   clear: () => void;
-  box: Box;
+  box: InboxList["box"];
 }
 
 export function useListKeys(targets: KeyTargets): void {
@@ -31,7 +31,7 @@ export function useListKeys(targets: KeyTargets): void {
       event.preventDefault();
       if (key === "e") {
         // A link may have opened an item of another box.
-        const items = selected.length > 0 ? selected : opened && boxOf(opened) === box ? [opened] : [];
+        const items = selected.length > 0 ? selected : opened && opened.box === box ? [opened] : [];
         if (items.length > 0) file({ action: box === "inbox" ? "archive" : "restore", items });
       } else if (key === "x") {
         const id = element?.dataset.select ?? item;

@@ -12,6 +12,7 @@ import { capitalize, duration, fullTime, money, plural, shortTime } from "@/lib/
 import { live, useLive } from "@/live";
 import type { Event } from "@/live/log";
 import { ScreenHeader } from "@/parts/ScreenHeader";
+import { WindowLine } from "@/parts/WindowUse";
 import { useShell } from "@/parts/shellState";
 import { Avatar, Button, Chip, EmptyState, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
@@ -236,6 +237,7 @@ function ThreadPage({ id, thread, title, agent, team, isFolded }: { id: string; 
       ) : (
         <>
           <Timeline all={all} now={isRunning ? now : null} onPick={(key) => list.current?.reveal(key)} />
+          <WindowLine thread={id} isOpen={isOpen} />
           <StepList all={all} now={isRunning ? now : null} handle={list}>
             {draft?.text && (
               <div className="mx-4 mb-8 rounded-md border border-dashed border-line-2 p-3 text-sm max-md:mx-3">

@@ -3,13 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type MouseEvent, useEffect, useMemo, useRef } from "react";
 import type { WorkNode } from "@/api/client";
-import { boardQuery, inboxQuery, stagesQuery } from "@/api/queries";
+import { boardQuery, stagesQuery } from "@/api/queries";
 import { capitalize, plural } from "@/lib/format";
 import { screenHref } from "@/lib/screens";
 import { useShell } from "@/parts/shellState";
 import { displayStatusOf, STATUS_STYLES } from "@/parts/taskStatus";
 import { FOLD_PX, useNarrow } from "@/parts/useNarrow";
-import { unansweredItems } from "@/parts/unanswered";
+import { useOpenItems } from "@/parts/unanswered";
 import { progressOf, useFolds } from "@/views/tree/folds";
 import { CARD, layoutTree } from "@/views/tree/layout";
 import { countStatuses, drawTree } from "@/views/tree/picture";
@@ -36,7 +36,7 @@ export default function TreeMap(props: Props) {
 function Picture({ team, agent }: Props) {
   const board = useQuery(boardQuery(team));
   const stages = useQuery(stagesQuery(team));
-  const inbox = useQuery(inboxQuery);
+  const open = useOpenItems(team);
   const theme = useShell((state) => state.theme);
   const navigate = useNavigate();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -46,9 +46,9 @@ function Picture({ team, agent }: Props) {
   const { tree } = useFolds(team, stacked.nodes, stacked.stacks, (id) => progressOf(byId.get(id)));
   const layout = useMemo(() => layoutTree(tree.nodes, stages.data ?? []), [tree, stages.data]);
   const statuses = useMemo(() => {
-    const asking = new Set(unansweredItems(inbox.data?.items).map((item) => item.message.node_id));
+    const asking = new Set(open.map((item) => item.message.node_id));
     return new Map(nodes.map((node) => [node.id, displayStatusOf(node, asking.has(node.id))]));
-  }, [nodes, inbox.data]);
+  }, [nodes, open]);
   const scale = Math.min(SIZE.width / layout.width, SIZE.height / layout.height, MAX_SCALE);
   const size = { width: layout.width * scale + 2, height: layout.height * scale + 2 };
 

@@ -24,6 +24,16 @@ from agiraph.core.domain.text.fence import Line, enclose_foreign, one_line, show
 from agiraph.core.domain.text.passages import search_words
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.value import dataclass
+from agiraph.core.domain.window_use import (
+    GOAL,
+    NOTEBOOK,
+    NOTES_INDEX,
+    NOTES_LOG,
+    OWN_MEMORY,
+    STATE,
+    TEAM_MEMORY,
+    TEAM_PLAN,
+)
 from agiraph.core.domain.work import WorkNode
 from agiraph.core.home.layout import INDEX, MEMORY, PLAN, SOUL, TeamFolder
 from agiraph.core.prompts import prompt
@@ -302,7 +312,7 @@ def system_prompt(team: Team, reader: Reader, now: datetime, told: Sequence[Told
         skills.section(reader.skills, reader.tools.tools),
         _plan(reader),
         *_notes(reader, now),
-        titled("Your notebook", reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
+        titled(NOTEBOOK, reader.files.note(f"{reader.desk}/NOTEBOOK.md")),
         *(text for each in told for text in each.sections(reader.files, has_tools=has_tools)),
         titled(BEFORE, reader.before),
         _team_state(reader, now),
@@ -355,7 +365,7 @@ def _means(team: Team, reader: Reader) -> list[str]:
 def _plan(reader: Reader) -> str:
     """Return PLAN.md for the coordinator, who keeps it for the goal."""
     text = reader.files.note("PLAN.md", PLAN_BYTES) if reader.leads else ""
-    return titled("Your plan for the goal (PLAN.md)", text)
+    return titled(TEAM_PLAN, text)
 
 
 def _team_state(reader: Reader, now: datetime) -> str:
@@ -363,14 +373,14 @@ def _team_state(reader: Reader, now: datetime) -> str:
     if reader.team_state is None:
         return today(now, reader.zone)
     lines = [*reader.team_state.lines(reader.means), f"- {today(now, reader.zone)}"]
-    return titled("How things stand as you begin", "\n".join(lines))
+    return titled(STATE, "\n".join(lines))
 
 
 def _goal(team: Team, reader: Reader) -> str:
     """Return the goal for the coordinator, who answers for it; for others one line: a worker that
     reads the whole of it takes it up instead of its task."""
     if reader.leads:
-        return f"# The team's goal\n\n{team.goal}"
+        return titled(GOAL, team.goal)
     return f"Your task serves this goal: {texts.truncate(one_line(team.goal), GOAL_CHARACTERS)}"
 
 
@@ -422,10 +432,10 @@ def _notes(reader: Reader, now: datetime) -> list[str]:
     at = "" if reader.leads else f"{desk}/"
     team = files.memory("MEMORY.md", MEMORY_BYTES) if reader.leads else ""
     return [
-        titled("What the team remembers (MEMORY.md)", team),
-        titled("Your own notes (MEMORY.md)", files.memory(f"{desk}/MEMORY.md", MEMORY_BYTES)),
-        titled("Index of notes", files.note(f"{at}memory/index.md", INDEX_BYTES)),
-        *(titled(f"Log of {day}", files.log(f"{at}memory/{day}.md")) for day in _days(now)),
+        titled(TEAM_MEMORY, team),
+        titled(OWN_MEMORY, files.memory(f"{desk}/MEMORY.md", MEMORY_BYTES)),
+        titled(NOTES_INDEX, files.note(f"{at}memory/index.md", INDEX_BYTES)),
+        *(titled(f"{NOTES_LOG} {day}", files.log(f"{at}memory/{day}.md")) for day in _days(now)),
     ]
 
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from agiraph.core.domain.chat import Lease
-from agiraph.core.domain.costs import DayCosts
+from agiraph.core.domain.costs import CostHistory, CostsBy, DayCosts
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.ids import PersonId, TeamId
 from agiraph.core.domain.messages import Decision, Message
@@ -53,6 +53,8 @@ NEW_DAY = "A new day has begun, so the work goes on."
 RAISED = "The limit was raised in the settings, so the work goes on."
 _AMOUNT = re.compile(r"(?:USD|\$)?\s*+(\d++(?:[.,]\d++)*+)\s*+(?:USD|\$)?", re.IGNORECASE)
 """An amount alone. Words without a number are a note."""
+LEAST_OF_DAY = timedelta(hours=1)
+"""How much of a day must be over before its pace says anything."""
 WINDOW = timedelta(minutes=10)
 ASK_SHARE, WAIT_SHARE, LEAST_USD = 0.2, 0.5, 5.0
 TOKEN_SHARE, LEAST_TOKENS = 0.4, 2_000_000
@@ -77,7 +79,25 @@ def costs_of_day(tx: Tx, limit_usd: float | None) -> DayCosts:
         limit_usd=most,
         allowed_usd=row.allowed_usd,
         is_reached=limit_usd is not None and row.is_reached(limit_usd, spent),
+        forecast_usd=_forecast(spent, tx.now),
     )
+
+
+def history(
+    tx: Tx, by: CostsBy, limit_usd: float | None, *, days: int, team_id: TeamId | None = None
+) -> CostHistory:
+    """Return what was spent on each of the last days, today included: of one team or of all."""
+    first = spend.day_of(tx.now - timedelta(days=days - 1))
+    parts = spend.by_day(tx, by, first, team_id)
+    today = costs_of_day(tx, limit_usd)
+    return CostHistory(by=by, first_day=first, today=today, parts=parts)
+
+
+def _forecast(spent: float, now: datetime) -> float | None:
+    """Return what the whole day costs if it goes on as until now."""
+    gone = now - now.replace(hour=0, minute=0, second=0, microsecond=0)
+    is_known = spent > 0 and gone >= LEAST_OF_DAY
+    return spend.round_usd(spent * (timedelta(days=1) / gone)) if is_known else None
 
 
 def park_for_day(tx: Tx, lease: Lease, *, limit_usd: float) -> None:

@@ -1,5 +1,6 @@
 """Inbox: the messages of agents to a person, with their state. Items are never removed."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agiraph.core.domain.agents import Agent, Team
@@ -39,6 +40,23 @@ class InboxPage(NamedTuple):
     """The `after` of the next page; None on the last page."""
 
 
+class InboxRow(NamedTuple):
+    """An item as lists show it."""
+
+    message: Message
+    box: Box
+    state: State
+    needs_answer: bool
+    around: inbox_items.Around
+    waiting_work: tuple[inbox_items.WaitingWork, ...]
+
+
+class Rows(NamedTuple):
+    items: list[InboxRow]
+    cursor: str | None
+    """The `after` of the next page; None on the last page."""
+
+
 def page(
     tx: Tx,
     person_id: PersonId,
@@ -51,10 +69,62 @@ def page(
 ) -> InboxPage:
     """Return items that need an answer, oldest first, then those that came back from a snooze and
     all others, newest first. Another box has one list, newest first."""
+    asked = inbox_items.InboxFilter(person_id=person_id, box=box, team_id=team_id, kind=kind)
+    found, cursor = _read(tx, asked, _parts(box), after, limit)
+    # In another box, an item may still wait for its answer.
+    shown = [
+        _item(tx, m, name == "open" or (box != "inbox" and inbox_items.is_waiting(tx, m.id)))
+        for name, m in found
+    ]
+    return InboxPage(shown, cursor)
+
+
+def rows(
+    tx: Tx,
+    asked: inbox_items.InboxFilter,
+    *,
+    only_open: bool = False,
+    after: str = "",
+    limit: int = 100,
+) -> Rows:
+    """Return a page of a list, in the order of `page` and in a fixed number of statements; with
+    `only_open` the items that need an answer."""
+    parts = _PARTS[:1] if only_open else _parts(asked.box)
+    found, cursor = _read(tx, asked, parts, after, limit)
+    return Rows(_as_rows(tx, [message for _, message in found]), cursor)
+
+
+def rows_of(tx: Tx, person_id: PersonId, ids: Sequence[str]) -> Rows:
+    """Return those of these items that are in a box of this person, oldest first."""
+    return Rows(_as_rows(tx, inbox_items.of_ids(tx, person_id, ids)), None)
+
+
+def _as_rows(tx: Tx, found: list[Message]) -> list[InboxRow]:
+    if not found:
+        return []
+    ids = [message.id for message in found]
+    waiting, around = inbox_items.waiting_among(tx, ids), inbox_items.around(tx, ids)
+    faults = [m.id for m in found if m.fault is not None and m.id in waiting]
+    work = inbox_items.waiting_work_of(tx, faults)
+    return [
+        InboxRow(m, box_of(tx, m), _state(m), m.id in waiting, around[m.id], tuple(work[m.id]))
+        for m in found
+    ]
+
+
+_Part = tuple[str, Callable[..., list[Message]]]
+
+
+def _parts(box: Box) -> Sequence[_Part]:
+    return _PARTS if box == "inbox" else _PARTS[-1:]
+
+
+def _read(
+    tx: Tx, asked: inbox_items.InboxFilter, parts: Sequence[_Part], after: str, limit: int
+) -> tuple[list[tuple[str, Message]], str | None]:
+    """Return messages with the names of their parts, and the cursor of the next page."""
     if not 1 <= limit <= MAX_PAGE_ITEMS:
         raise Refused(f"A page has 1 to {MAX_PAGE_ITEMS} items, not {limit}.")
-    asked = inbox_items.InboxFilter(person_id=person_id, box=box, team_id=team_id, kind=kind)
-    parts = _PARTS if box == "inbox" else _PARTS[-1:]
     part, _, last = after.partition(":")
     names = [name for name, _ in parts]
     if after and (part not in names or not last):
@@ -64,22 +134,17 @@ def page(
     found: list[tuple[str, Message]] = []
     for name, read in parts[names.index(part) if after else 0 :]:
         start = last if name == part else ""
-        rows = read(tx, asked, start, limit=limit + 1 - len(found))
-        found += [(name, message) for message in rows]
+        read_rows = read(tx, asked, start, limit=limit + 1 - len(found))
+        found += [(name, message) for message in read_rows]
         if len(found) > limit:
             break
-    # In another box, an item may still wait for its answer.
-    shown = [
-        _item(tx, m, name == "open" or (box != "inbox" and inbox_items.is_waiting(tx, m.id)))
-        for name, m in found[:limit]
-    ]
     if len(found) <= limit:
-        return InboxPage(shown, None)
+        return found, None
     name, end = found[limit - 1]
-    return InboxPage(shown, f"{name}:{end.id}")
+    return found[:limit], f"{name}:{end.id}"
 
 
-_PARTS = (
+_PARTS: tuple[_Part, ...] = (
     ("open", inbox_items.waiting_for_person),
     ("back", inbox_items.back_from_snooze),
     ("rest", inbox_items.needing_no_answer),
@@ -111,25 +176,55 @@ def read_conversation(tx: Tx, agent: Agent, person_id: PersonId, seq: int) -> No
         tx.emit(agent.team_id, MessageSeen(message_ids=list(new[-MAX_PAGE_ITEMS:])))
 
 
+class Counts(NamedTuple):
+    unread: int
+    """Items that the person has neither read nor answered."""
+    open: int
+    """Items that wait for the person's answer."""
+    newest: str
+    """The id of the newest item in any box; empty if there is none."""
+
+
+def counts(tx: Tx, person_id: PersonId) -> Counts:
+    """Return what badges say of a person's inbox."""
+    return Counts(
+        inbox_items.count_unread(tx, person_id),
+        inbox_items.count_open(tx, person_id),
+        inbox_items.newest(tx, person_id),
+    )
+
+
 def count_unread(tx: Tx, person_id: PersonId) -> int:
     """Return how many items the person has neither read nor answered."""
     return inbox_items.count_unread(tx, person_id)
 
 
 def _item(tx: Tx, message: Message, needs_answer: bool) -> Item:
-    state: State = "answered" if message.answered_at else "read" if message.seen_at else "unread"
-    state = "closed" if message.closed_at else state
     sent = tuple(deliveries.of_message(tx, message.id))
     waiting: tuple[inbox_items.WaitingWork, ...] = ()
     if needs_answer and message.fault is not None:
-        waiting = tuple(inbox_items.waiting_work(tx, message.id))
+        waiting = tuple(inbox_items.waiting_work_of(tx, [message.id])[message.id])
     return Item(
         message=message,
-        state=state,
+        state=_state(message),
         needs_answer=needs_answer,
         deliveries=sent,
         waiting_work=waiting,
     )
+
+
+def box_of(tx: Tx, message: Message) -> Box:
+    """Return where an item is now."""
+    if message.archived_at is not None:
+        return "archived"
+    is_asleep = message.snoozed_until is not None and message.snoozed_until > tx.now
+    return "snoozed" if is_asleep else "inbox"
+
+
+def _state(message: Message) -> State:
+    if message.closed_at:
+        return "closed"
+    return "answered" if message.answered_at else "read" if message.seen_at else "unread"
 
 
 def _find(tx: Tx, person_id: PersonId, message_id: MessageId, *, lock: bool = False) -> Message:

@@ -1,12 +1,15 @@
 """Inbox items: queries on the messages of agents to a person."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agiraph.core.domain.ids import MessageId, NodeId, PersonId, TeamId
 from agiraph.core.domain.messages import Box, Message, MessageKind
 from agiraph.core.domain.value import value
+from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.core.store.messages import MESSAGES
-from agiraph.core.store.rows import to_micros
+from agiraph.core.store.rows import is_among, to_micros
 from agiraph.core.store.tx import Tx
 
 # The kinds of the index `messages_in_inbox`: neither database would use it for any further kind.
@@ -50,6 +53,8 @@ class InboxFilter:
     box: Box = "inbox"
     team_id: TeamId | None = None
     kind: MessageKind | None = None
+    newer_than: str = ""
+    """Only items with a later id."""
 
 
 def waiting_for_person(tx: Tx, of: InboxFilter, last: str = "", *, limit: int) -> list[Message]:
@@ -83,6 +88,9 @@ def _filed(tx: Tx, of: InboxFilter, where: str, order: str, **more: Any) -> list
     if of.kind is not None:
         conditions.append("kind = :kind")
         more["kind"] = of.kind
+    if of.newer_than:
+        conditions.append("id > :newer_than")
+        more["newer_than"] = of.newer_than
     where = f"{' and '.join(conditions)} order by {order} limit :limit"
     return MESSAGES.select(tx, where, person=of.person_id, **more)
 
@@ -92,19 +100,69 @@ def is_waiting(tx: Tx, message_id: MessageId) -> bool:
     return tx.one(sql, id=message_id) is not None
 
 
+def of_ids(tx: Tx, person_id: PersonId, ids: Sequence[str]) -> list[Message]:
+    """Return those of these messages that are items of a person, in any box, oldest first."""
+    is_one, named = is_among("id", ids, "item")
+    where = f"{_TO_PERSON} and {is_one} order by id"
+    return MESSAGES.select(tx, where, person=person_id, **named)
+
+
+def waiting_among(tx: Tx, ids: Sequence[str]) -> set[str]:
+    """Return those of these items that wait for an answer."""
+    is_one, named = is_among("id", ids, "item")
+    return {
+        row[0] for row in tx.all(f"select id from messages where {is_one} and {_WAITING}", **named)
+    }
+
+
+class Around(NamedTuple):
+    """What a list shows of an item besides the message."""
+
+    team_name: str
+    sender_name: str | None
+    """The name of the agent that sent it; None if no agent did."""
+    node_status: NodeStatus | None
+    stop_reason: StopReason | None
+
+
+def around(tx: Tx, ids: Sequence[str]) -> dict[str, Around]:
+    """Return team, sender and the state of the node that each of these messages is about."""
+    is_one, named = is_among("m.id", ids, "item")
+    rows = tx.all(
+        "select m.id, t.name, a.name, n.status, n.stop_reason from messages m"
+        " join teams t on t.id = m.team_id left join agents a on a.id = m.sender"
+        f" left join nodes n on n.id = m.node_id where {is_one}",
+        **named,
+    )
+    return {
+        message: Around(
+            team,
+            sender,
+            NodeStatus(status) if status else None,
+            StopReason(reason) if reason else None,
+        )
+        for message, team, sender, status, reason in rows
+    }
+
+
 class WaitingWork(NamedTuple):
     team_id: TeamId
     node_id: NodeId
 
 
-def waiting_work(tx: Tx, message_id: MessageId) -> list[WaitingWork]:
-    """Return the nodes that wait for the answer to a question, oldest first."""
-    rows = tx.all(
-        "select distinct n.team_id, n.id from waits w join nodes n on n.id = w.node_id"
-        " where w.kind = 'answer' and w.subject = :id order by n.id",
-        id=message_id,
-    )
-    return [WaitingWork(*row) for row in rows]
+def waiting_work_of(tx: Tx, ids: Sequence[str]) -> defaultdict[str, list[WaitingWork]]:
+    """Return the nodes that wait for the answers to these questions, oldest first."""
+    found: defaultdict[str, list[WaitingWork]] = defaultdict(list)
+    if ids:
+        is_one, named = is_among("w.subject", ids, "item")
+        rows = tx.all(
+            "select distinct w.subject, n.team_id, n.id from waits w join nodes n"
+            f" on n.id = w.node_id where w.kind = 'answer' and {is_one} order by n.id",
+            **named,
+        )
+        for subject, team_id, node_id in rows:
+            found[subject].append(WaitingWork(team_id, node_id))
+    return found
 
 
 def count_unread(tx: Tx, person_id: PersonId) -> int:
@@ -114,3 +172,17 @@ def count_unread(tx: Tx, person_id: PersonId) -> int:
     unread = f"{sql} and seen_at is null and answered_at is null"
     row = tx.one(unread, person=person_id, now=to_micros(tx.now))
     return 0 if row is None else int(row[0])
+
+
+def count_open(tx: Tx, person_id: PersonId) -> int:
+    """Return how many items in a person's inbox wait for their answer."""
+    sql = f"select count(*) from messages where {UNANSWERED}"
+    row = tx.one(sql, person=person_id, now=to_micros(tx.now))
+    return 0 if row is None else int(row[0])
+
+
+def newest(tx: Tx, person_id: PersonId) -> str:
+    """Return the id of a person's newest item in any box; empty if there is none."""
+    sql = f"select id from messages where {_TO_PERSON} order by id desc limit 1"
+    row = tx.one(sql, person=person_id)
+    return "" if row is None else str(row[0])

@@ -16,7 +16,7 @@ from agiraph.core.domain.work import NodeStatus
 from agiraph.core.store import events, spend
 from agiraph.core.store.engine.work_stop import IS_STOPPED
 from agiraph.core.store.lists import inbox_items
-from agiraph.core.store.rows import from_micros, to_micros
+from agiraph.core.store.rows import from_micros, is_among, to_micros
 from agiraph.core.store.teams import KEPT
 from agiraph.core.store.tx import Row, Tx
 
@@ -198,20 +198,27 @@ _QUESTIONS = (
 )
 
 
-def read(tx: Tx, person_id: PersonId, *, archived: bool = False) -> list[TeamSummary]:
-    """Return all teams as a person sees them, newest activity first; or the archived ones, those
-    that were archived last first."""
-    which = f"t.status {'=' if archived else '<>'} 'archived' and t.{KEPT}"
+def read(
+    tx: Tx, person_id: PersonId, *, archived: bool = False, only: Sequence[str] = ()
+) -> list[TeamSummary]:
+    """Return all teams as a person sees them, or only some, newest activity first; or the archived
+    ones, those that were archived last first."""
+    which, of = f"t.status {'=' if archived else '<>'} 'archived' and t.{KEPT}", dict[str, str]()
+    if only:
+        is_one, of = is_among("t.id", only, "team")
+        which += f" and {is_one}"
     passive = ", ".join(f"'{each}'" for each in _NO_ACTIVITY)
     counted = "1 = 1" if archived else f"e.type not in ({passive})"
     unread = _counts(tx.all(_UNREAD, person=person_id))
     questions = _counts(tx.all(_QUESTIONS, person=person_id, now=to_micros(tx.now)))
     busy, asking = tx.all(_BUSY), tx.all(_WAITING_FOR_PERSON)
-    members = _members(tx, which, unread, questions, busy, asking)
-    rows = tx.all(_TEAMS.format(which=which, counted=counted))
+    listed = tx.all(_MEMBERS.format(which=which), **of)
+    members = _members(listed, unread, questions, busy, asking)
+    rows = tx.all(_TEAMS.format(which=which, counted=counted), **of)
     states = _states(rows, {team for team, *_ in busy}, {team for team, _ in asking})
-    former = {team: count for team, count in tx.all(_FORMER.format(which=which))}
-    spent = spend.usd_by_team(tx)
+    former = {team: count for team, count in tx.all(_FORMER.format(which=which), **of)}
+    between = (TeamId(min(only)), TeamId(max(only))) if only else None
+    spent = spend.usd_by_team(tx, between)
     return [
         TeamSummary(
             id=team,
@@ -262,8 +269,7 @@ def _counts(rows: list[Any]) -> _Counts:
 
 
 def _members(
-    tx: Tx,
-    which: str,
+    rows: Sequence[Row],
     unread: _Counts,
     questions: _Counts,
     busy_rows: Sequence[Row],
@@ -274,7 +280,7 @@ def _members(
     busy = {agent: status for _, agent, status in busy_rows}
     asking = {agent for _, agent in asking_rows}
     found: dict[str, list[MemberSummary]] = defaultdict(list)
-    for team, agent, name, role in tx.all(_MEMBERS.format(which=which)):
+    for team, agent, name, role in rows:
         found[team].append(
             MemberSummary(
                 id=agent,
