@@ -1,7 +1,7 @@
 /** Reader: one inbox item, with what the person can do about it. */
 import { Link } from "@tanstack/react-router";
 import { Archive, ArchiveRestore, ArrowLeft, Flag, MessageSquareReply, ThumbsDown, ThumbsUp } from "lucide-react";
-import { Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type InboxItem, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { live } from "@/live";
@@ -10,6 +10,7 @@ import { cx } from "@/lib/cx";
 import { fullTime } from "@/lib/format";
 import { authorOf, bodyOf, labelOf, splitNote, titleOf } from "@/parts/entries";
 import { Doubts } from "@/parts/Doubts";
+import { SaveText } from "@/parts/SaveText";
 import { TEAM_STATES, type TeamState } from "@/parts/teamState";
 import { isLate } from "@/parts/unanswered";
 import { iconOf } from "@/views/inbox/ItemList";
@@ -43,6 +44,7 @@ export function Reader({ item, teamName, state, file }: { item: InboxItem; teamN
   const label = labelOf(item);
   const Icon = iconOf(item);
   const { note } = splitNote(item);
+  const article = useRef<HTMLElement>(null);
   const answered = live.store.getState().logs[message.team_id]?.answers[message.id] ?? null;
   useEffect(() => {
     if (item.state !== "unread" || item.needs_answer) return;
@@ -93,11 +95,18 @@ export function Reader({ item, teamName, state, file }: { item: InboxItem; teamN
           </Link>
         )}
       </header>
-      <article className="scroll reader min-h-0 flex-1 px-6 py-8 max-md:px-4" tabIndex={0} aria-label={titleOf(item)}>
+      <article ref={article} data-print="" className="scroll reader min-h-0 flex-1 px-6 py-8 max-md:px-4" tabIndex={0} aria-label={titleOf(item)}>
         <div className="mx-auto max-w-[680px]">
-          <Chip tone={label.tone} className="mb-2">
-            <Icon className="size-3.5" aria-hidden /> {label.text}
-          </Chip>
+          <div className="mb-2 flex items-center gap-1">
+            <Chip tone={label.tone}>
+              <Icon className="size-3.5" aria-hidden /> {label.text}
+            </Chip>
+            <span className="flex-1" />
+            <SaveText
+              printed={() => article.current}
+              what={() => ({ title: titleOf(item), byline: `${authorOf(item)} · ${teamName} · ${fullTime(message.created_at)}`, note, text: bodyOf(item), doubts: message.doubts, sources: message.sources })}
+            />
+          </div>
           {(message.kind === "question" || message.kind === "approval") ? (
             <>
               <h1 dir="auto" className="sr-only">{titleOf(item)}</h1>
