@@ -1,7 +1,7 @@
 /** CommandPalette: jump to any agent, screen or open question, run a command, or search all that the teams have said, done and learned. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { Activity, Archive, Inbox, Keyboard, KeyRound, Moon, OctagonX, Play, Plus, Settings, Sun } from "lucide-react";
+import { Activity, Archive, Copy, Inbox, Keyboard, KeyRound, Moon, OctagonX, Play, Plus, Settings, Sun } from "lucide-react";
 import { Dialog } from "radix-ui";
 import { type FocusEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { errorMessage, type Found, type TeamOverview } from "@/api/client";
@@ -133,6 +133,7 @@ function useLocalGroups(typed: string): PaletteGroup<Entry>[] {
 function useActions(go: (to: string) => void): Entry[] {
   const { setOpen, update } = useShell();
   const isStopped = useIsStopped();
+  const { team } = useParams({ strict: false });
   const isDark = document.documentElement.dataset.theme === "dark";
   const open = (dialog: "newTeam" | "shortcutsDialog" | "stopDialog") => () => {
     close();
@@ -146,6 +147,7 @@ function useActions(go: (to: string) => void): Entry[] {
   return [
     { id: "inbox", label: "Inbox", icon: <Inbox />, run: () => go("/inbox") },
     { id: "new team", label: "New team", icon: <Plus />, run: open("newTeam") },
+    ...(team ? [{ id: "duplicate", label: "Duplicate this team", keywords: ["copy team"], icon: <Copy />, run: () => (close(), update({ newTeam: true, copies: team })) }] : []),
     { id: "theme", label: isDark ? "Light theme" : "Dark theme", icon: isDark ? <Sun /> : <Moon />, run: () => (update({ theme: isDark ? "light" : "dark" }), close()) },
     { id: "shortcuts", label: "Keyboard shortcuts", icon: <Keyboard />, run: open("shortcutsDialog") },
     { id: "models", label: "Set up a model", keywords: ["Models", "API key"], icon: <KeyRound />, run: () => go("/models?setup=true") },

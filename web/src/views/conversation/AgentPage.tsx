@@ -1,6 +1,6 @@
 /** AgentPage: one agent: its conversation, the composer, the details panel and the team menu. */
 import { useQuery } from "@tanstack/react-query";
-import { Columns2, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
+import { Columns2, Copy, MoreVertical, Pause, Play, Search, Settings2, Square, Wrench } from "lucide-react";
 import { type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { create } from "zustand";
 import { type Agent, ApiError, errorMessage, type Team } from "@/api/client";
@@ -227,6 +227,9 @@ function TeamMenu({ team, onDetails }: { team: Team; onDetails: () => void }) {
         </MenuItem>
         <MenuItem onSelect={() => void navigate({ to: screenHref(team.id, "settings") as "/" })}>
           <Settings2 /> Settings and new goal
+        </MenuItem>
+        <MenuItem onSelect={() => useShell.getState().update({ newTeam: true, copies: team.id })}>
+          <Copy /> Duplicate the team
         </MenuItem>
         <MenuItem onSelect={() => void navigate({ to: screenHref(team.id, "cost") as "/" })}>Cost of the team</MenuItem>
         <MenuItem disabled={!isLive || team.status === "archived"} onSelect={() => setConfirming("archive")}>

@@ -1,4 +1,5 @@
 /** NewTeam: the dialog that creates a team from a goal. Templates show what good goals look like. */
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { ChevronRight, Code2, FileSearch, Newspaper, Scale } from "lucide-react";
 import { type FormEvent, useId, useRef, useState } from "react";
@@ -10,7 +11,7 @@ import { hash } from "@/lib/hash";
 import { randomId } from "@/lib/randomId";
 import { useStoredDraft } from "@/lib/storedDraft";
 import type { Trust } from "@/lib/trust";
-import { Button, Dialog, DialogActions, Input, Problem, Textarea } from "@/ui";
+import { Button, Dialog, DialogActions, Input, Loading, Problem, Textarea } from "@/ui";
 import { ModelField } from "@/views/models/ModelField";
 import { DEMO_GOAL, demoName, refuseUnfilled, unfilled } from "@/views/home/goalText";
 import { asRequested, forgetGoalFiles, GoalFiles, goalFiles, NEW_TEAM } from "@/views/composer/GoalFiles";
@@ -45,24 +46,65 @@ function useTeamChoice<T extends string | number>(key: string, start: string | n
   return [text === "" ? ordinary : choice, (one) => setText(one === ordinary ? "" : String(one))];
 }
 
+/** What a form of its own shows at first, as the texts of its fields. Such a form does not replace what the person has begun to write. */
+type Start = Partial<Record<"goal" | "name" | "mode" | "interval" | "review" | "trust" | "model" | "effort" | "usd" | "workers" | "acceptance" | "folders", string>> & {
+  /** What a copy has besides, which the form does not show. */
+  besides?: Pick<Body, "permissions" | "soul" | "learns">;
+};
+
+/** Return the form of a team that is like this one. */
+async function copyOf(id: string): Promise<Start> {
+  const { team, budget, limits, ...settings } = await unwrap(api.GET("/api/teams/{team}/settings", { params: { path: { team: id } } }));
+  const goal = budget && (await unwrap(api.GET("/api/nodes/{node}", { params: { path: { node: budget.node_id } } })));
+  return {
+    goal: team.goal,
+    name: `${team.name} copy`,
+    mode: team.mode,
+    interval: String(team.interval),
+    review: team.review,
+    trust: team.trust,
+    model: settings.model,
+    effort: team.effort ?? "",
+    usd: String(budget?.limits.find((one) => one.name === "usd")?.limit ?? ""),
+    workers: String(limits.agents),
+    acceptance: goal?.acceptance.join("\n") ?? "",
+    folders: team.folders.map((folder) => (folder.access === "rw" ? `${folder.path}:rw` : folder.path)).join("\n"),
+    besides: { permissions: settings.permissions, soul: settings.is_default_soul ? "" : settings.soul, learns: team.learns },
+  };
+}
+
 export default function NewTeam() {
-  const { startsDemo, update } = useShell();
+  const { startsDemo, copies, update } = useShell();
+  const copied = useQuery({ queryKey: ["copied team", copies], queryFn: () => copyOf(copies), enabled: copies !== "", staleTime: Infinity, gcTime: 0 });
+  if (copies !== "" && !copied.data)
+    return (
+      <Dialog open onOpenChange={() => update({ newTeam: false, copies: "" })} title="New team">
+        {copied.isError ? <Problem of={errorMessage(copied.error)} className="text-sm" /> : <Loading label="Reading the team" />}
+      </Dialog>
+    );
+  const demo = { goal: DEMO_GOAL, name: demoName((queryClient.getQueryData(overviewQuery.queryKey) ?? []).map((team) => team.name)), model: "demo" };
+  return <Form start={copies ? copied.data! : startsDemo ? demo : null} />;
+}
+
+function Form({ start: begun }: { start: Start | null }) {
+  const { startsDemo, copies, update } = useShell();
   const navigate = useNavigate();
-  // The demo does not replace what the person has begun to write.
-  const start = startsDemo ? "" : null;
-  const [goal, setGoal] = useTeamDraft("goal", startsDemo ? DEMO_GOAL : null);
-  const [name, setName] = useTeamDraft("team.name", startsDemo ? demoName((queryClient.getQueryData(overviewQuery.queryKey) ?? []).map((team) => team.name)) : null);
-  const [mode, setMode] = useTeamChoice<Mode>("team.mode", start, "finite");
-  const [interval, setRestInterval] = useTeamChoice<number>("team.interval", start, INTERVAL);
-  const [review, setReview] = useTeamChoice<Review>("team.review", start, "auto");
-  const [trust, setTrust] = useTeamChoice<Trust>("team.trust", start, "standard");
+  const start = begun && "";
+  const draft = copies ? `copy.${copies}` : NEW_TEAM;
+  const startOf = (field: Exclude<keyof Start, "besides">) => begun && (begun[field] ?? "");
+  const [goal, setGoal] = useTeamDraft("goal", startOf("goal"));
+  const [name, setName] = useTeamDraft("team.name", startOf("name"));
+  const [mode, setMode] = useTeamChoice<Mode>("team.mode", startOf("mode"), "finite");
+  const [interval, setRestInterval] = useTeamChoice<number>("team.interval", startOf("interval"), INTERVAL);
+  const [review, setReview] = useTeamChoice<Review>("team.review", startOf("review"), "auto");
+  const [trust, setTrust] = useTeamChoice<Trust>("team.trust", startOf("trust"), "standard");
   const [typedName, setTypedName] = useState("");
-  const [model, setModel] = useTeamDraft("team.model", startsDemo ? "demo" : null);
-  const [effort, setEffort] = useTeamChoice<Effort | "">("team.effort", start, "");
-  const [usd, setUsd] = useTeamDraft("team.usd", start);
-  const [workers, setWorkers] = useTeamDraft("team.workers", start);
-  const [acceptance, setAcceptance] = useTeamDraft("team.acceptance", start);
-  const [folders, setFolders] = useTeamDraft("team.folders", start);
+  const [model, setModel] = useTeamDraft("team.model", startOf("model"));
+  const [effort, setEffort] = useTeamChoice<Effort | "">("team.effort", startOf("effort"), "");
+  const [usd, setUsd] = useTeamDraft("team.usd", startOf("usd"));
+  const [workers, setWorkers] = useTeamDraft("team.workers", startOf("workers"));
+  const [acceptance, setAcceptance] = useTeamDraft("team.acceptance", startOf("acceptance"));
+  const [folders, setFolders] = useTeamDraft("team.folders", startOf("folders"));
   // What is kept and applies is shown.
   const [isExpanded, setIsExpanded] = useState(workers !== "" || folders !== "" || review !== "auto" || trust !== "standard" || (mode === "infinite" && interval !== INTERVAL));
   const [problem, setProblem] = useState("");
@@ -83,7 +125,7 @@ export default function NewTeam() {
       input?.setSelectionRange(start, template.goal.indexOf("]") + 1);
     });
   };
-  const close = () => update({ newTeam: false, startsDemo: false });
+  const close = () => update({ newTeam: false, startsDemo: false, copies: "" });
   const openName = name.trim() || "open";
   const createTeam = async (event: FormEvent) => {
     event.preventDefault();
@@ -98,7 +140,7 @@ export default function NewTeam() {
     if (trust === "open" && typedName.trim() !== openName) return setProblem(`Type “${openName}” to create an open team.`);
     setIsSending(true);
     setProblem("");
-    const files = startsDemo ? [] : await goalFiles(NEW_TEAM);
+    const files = startsDemo ? [] : await goalFiles(draft);
     const request: Body = {
       goal: goal.trim(),
       name: name.trim(),
@@ -116,6 +158,7 @@ export default function NewTeam() {
       trust,
       folders: linesOf(folders),
       attachments: asRequested(files),
+      ...begun?.besides,
     };
     const asked = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.media_type, hash(file.data)]) });
     if (sent !== "" && !sent.endsWith(` ${asked}`)) {
@@ -129,7 +172,7 @@ export default function NewTeam() {
     setSent(`${key} ${asked}`);
     try {
       const team = await unwrap(api.POST("/api/teams", { params: { header: { "idempotency-key": key } }, body: request }));
-      forgetGoalFiles(NEW_TEAM, files);
+      forgetGoalFiles(draft, files);
       for (const forget of [setSent, setGoal, setName, setModel, setEffort, setUsd, setWorkers, setAcceptance, setFolders]) forget("");
       setMode("finite");
       setRestInterval(INTERVAL);
@@ -155,16 +198,18 @@ export default function NewTeam() {
     </label>
   );
   return (
-    <Dialog open onOpenChange={() => !isSending && close()} title="New team" description={startsDemo ? "A scripted demo, not an AI, shows how a team works: it hires a teammate, asks you one question and delivers a file. It costs nothing." : "A coordinator takes the goal, plans it and hires the teammates it needs."}>
+    <Dialog open onOpenChange={() => !isSending && close()} title={copies ? "Duplicate the team" : "New team"} description={copies ? "A new team like this one. Nothing starts before you choose “Get to work”." : startsDemo ? "A scripted demo, not an AI, shows how a team works: it hires a teammate, asks you one question and delivers a file. It costs nothing." : "A coordinator takes the goal, plans it and hires the teammates it needs."}>
       <form onSubmit={(event) => void createTeam(event)} className="flex flex-col gap-4">
-        <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
-          {TEMPLATES.map((template) => (
-            <button dir="auto" key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-9 items-center gap-2 rounded-md border border-line-2 px-2.5 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
-              <template.icon className="size-4 text-ink-3" aria-hidden /> {template.name}
-            </button>
-          ))}
-        </div>
-        {startsDemo ? goalField : <GoalFiles draft={NEW_TEAM} onProblem={setProblem}>{goalField}</GoalFiles>}
+        {!copies && (
+          <div className="grid grid-cols-4 gap-2 max-sm:grid-cols-2">
+            {TEMPLATES.map((template) => (
+              <button dir="auto" key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-9 items-center gap-2 rounded-md border border-line-2 px-2.5 text-sm font-medium hover:bg-hover pointer-coarse:h-10">
+                <template.icon className="size-4 text-ink-3" aria-hidden /> {template.name}
+              </button>
+            ))}
+          </div>
+        )}
+        {startsDemo ? goalField : <GoalFiles draft={draft} onProblem={setProblem}>{goalField}</GoalFiles>}
         {mode === "finite" && <AcceptanceField value={acceptance} onChange={setAcceptance} />}
         <div className="grid grid-cols-[1fr_168px] items-start gap-3 text-sm font-medium max-sm:grid-cols-2">
           <label className="flex flex-col gap-1">
@@ -189,6 +234,7 @@ export default function NewTeam() {
             <ChevronRight className={cx("size-4 transition-transform", isExpanded && "rotate-90")} aria-hidden /> More
           </button>
         </div>
+        {copies && <p className="text-sm text-ink-2">Its permission rules and its identity (SOUL.md) are copied, too. What it has done and learned is not.</p>}
         {isExpanded && (
           <div className="grid grid-cols-2 gap-3 text-sm font-medium max-sm:grid-cols-1">
             <label className="flex flex-col gap-1">

@@ -6,7 +6,7 @@ import { useShell } from "@/parts/shellState";
 
 /** Close the dialog for a new team, unless the page opens in another tab. */
 function closeDialog({ ctrlKey, metaKey, shiftKey }: MouseEvent): void {
-  if (!ctrlKey && !metaKey && !shiftKey) useShell.getState().update({ newTeam: false, startsDemo: false });
+  if (!ctrlKey && !metaKey && !shiftKey) useShell.getState().update({ newTeam: false, startsDemo: false, copies: "" });
 }
 
 /** `team`: the team that may use the new model instead of the demo. */
