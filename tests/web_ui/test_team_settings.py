@@ -262,7 +262,7 @@ async def test_a_team_is_duplicated_and_nothing_starts_before_the_button(visit: 
         desk, "board", acceptance=["All are counted", "None is lost"], budget={"usd": 2.0},
         permissions=rules, workers=3, review="never", soul="We count with care.",
     )  # fmt: skip
-    await page.keyboard.press("Control+k")
+    await page.get_by_role("button", name="Jump to").click()
     await page.get_by_role("combobox", name="Jump to").fill("duplicate")
     await page.keyboard.press("Enter")
     form = page.get_by_role("dialog", name="Duplicate the team")
