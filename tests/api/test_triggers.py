@@ -7,7 +7,7 @@ from yarl import URL
 
 from agiraph.core.domain.ids import TriggerId
 from agiraph.core.domain.provenance.labels import CLEAN, UNKNOWN
-from agiraph.core.services.triggers import definitions
+from agiraph.core.services.triggers import definitions, due
 from agiraph.core.store.triggers import TRIGGERS
 from tests.api.serving import Served
 from tests.services.stages import pass_time
@@ -21,13 +21,16 @@ class ChangedTrigger:
     def __init__(self, served: Served, team: str, id: str) -> None:
         self.served = served
         self.id = id
-        self._path = f"/teams/{team}/triggers/{id}"
+        self.path = f"/teams/{team}/triggers/{id}"
 
     async def change(self, **body: Any) -> tuple[int, Any]:
-        return await self.served.ask("PATCH", self._path, body)
+        return await self.served.ask("PATCH", self.path, body)
+
+    async def run(self, key: str) -> tuple[int, Any]:
+        return await self.served.ask("POST", f"{self.path}/run", idempotency_key=key)
 
     async def outcomes(self) -> list[tuple[str, str]]:
-        _, firings = await self.served.ask("GET", f"{self._path}/firings")
+        _, firings = await self.served.ask("GET", f"{self.path}/firings")
         return [(firing["slot"], firing["outcome"]) for firing in firings[::-1]]
 
 
@@ -169,3 +172,25 @@ async def test_a_cancelled_trigger_cannot_be_changed(served: Served) -> None:
     await served.world.store.write(definitions.cancel, TriggerId(trigger.id))
     status, problem = await trigger.change(config={"cron": "@daily"})
     assert (status, "make a new one instead" in problem["detail"]) == (422, True)
+
+
+async def test_a_trigger_runs_now_once_for_one_key(served: Served) -> None:
+    trigger = await a_trigger(served, "scheduled", {"cron": "0 10 * * *"})
+    first = await trigger.run("key-1")
+    again = await trigger.run("key-1")
+    await served.world.settle()
+    assert (first, again[1]) == ((200, first[1]), first[1])
+    assert (first[1]["outcome"], first[1]["reason"]) == ("fired", due.BY_HAND)
+    assert await trigger.outcomes() == [(first[1]["slot"], "fired")]
+    _, listed = await served.ask("GET", trigger.path.rpartition("/")[0])
+    assert (listed[0]["due_at"], listed[0]["fired"]) == ("2026-01-05T10:00:00Z", 1)
+    _, audit = await served.ask("GET", "/audit")
+    assert f"/api{trigger.path}/run" in [entry["path"] for entry in audit]
+
+
+async def test_a_trigger_that_has_ended_is_neither_run_nor_changed(served: Served) -> None:
+    trigger = await a_trigger(served, "scheduled", {"cron": "0 10 * * *"})
+    await served.ask("DELETE", trigger.path)
+    assert (await trigger.run("key-1"))[0] == 422
+    assert (await trigger.change(config={"cron": "0 11 * * *"}))[0] == 422
+    assert await trigger.outcomes() == []

@@ -206,6 +206,34 @@ async def test_times_of_a_trigger_are_those_of_the_person(place: Place) -> None:
     assert re.search(r"2030-05-20 .*\n +09:00 EDT ", shown), shown
 
 
+async def test_a_trigger_is_run_and_changed(place: Place) -> None:
+    place.world.script("ada", DONE)
+    await place.world.found("Watch", name="watch", start=False)
+    await place.out("schedule", "watch", "Look around", "--every", "day", "--zone", "Europe/Berlin")
+    [trigger] = await place.json("triggers", "watch")
+    id = trigger["id"]
+    assert f"{id} runs now as node_" in await place.out("triggers", "watch", "--run", id)
+    await place.world.settle()
+    edit = ("triggers", "watch", "--edit", id[-6:])
+    said = await place.out(*edit, "--task", "Look closely", "--every", "0 7 * * *")
+    assert said == f"{id} is changed; next at 2026-01-06 07:00 Europe/Berlin.\n"
+    [after] = await place.json("triggers", "watch")
+    config = {"cron": "0 7 * * *", "zone": "Europe/Berlin"}
+    assert (after["payload"], after["config"]) == ({"task": "Look closely"}, config)
+    assert (after["fired"], after["status"]) == (1, "active")
+    for wrong, code, why in (
+        (edit, 2, "--edit needs what changes"),
+        (("triggers", "watch", "--run", id, "--cancel", id), 2, "Give one of"),
+        ((*edit, "--event", "node.failed"), 1, "another kind of time"),
+        (("triggers", "watch", "--edit", "trig_no", "--task", "x"), 1, "trig_no"),
+    ):
+        ended = await place.run(*wrong)
+        assert (ended.code, why in ended.err) == (code, True), ended.err
+    await place.out("triggers", "watch", "--cancel", id)
+    ended = await place.run(*edit, "--task", "x")
+    assert (ended.code, "make a new one" in ended.err) == (1, True), ended.err
+
+
 async def test_a_person_is_away_until_a_time_of_their_own_zone(place: Place) -> None:
     await place.out("zone", "Pacific/Auckland")
     said = await place.out("away", "--until", "2026-01-20T09:00")

@@ -137,6 +137,7 @@ async def _call_every_method(client: Client) -> None:
         client.reject_knowledge("insight_x"),
         client.triggers(team.id),
         client.change_trigger(team.id, trigger.id, "paused"),
+        client.run_trigger(team.id, trigger.id),
         client.firings(team.id, trigger.id),
         client.hit(trigger.id, trigger.secret, {"a": 1}, delivery="1"),
         client.cancel_trigger(team.id, trigger.id),

@@ -10,7 +10,7 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.work import NodeStatus
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.members import roster
-from agiraph.core.services.triggers import definitions
+from agiraph.core.services.triggers import definitions, due
 from agiraph.core.store import nodes
 from agiraph.core.store import triggers as rows
 from agiraph.core.store.tx import Tx
@@ -292,3 +292,79 @@ async def test_a_trigger_can_be_paused_and_resumed_by_itself(world: World) -> No
     assert [(o, r) for _, o, r in await firings(world, trigger)] == [("skipped", "misfire")]
     await pass_time(world, 3000)
     assert (await reload(world, trigger)).fired == 1
+
+
+# ---- run by hand ---------------------------------------------------------------------------
+
+
+async def test_a_trigger_that_is_run_by_hand_keeps_its_schedule(world: World) -> None:
+    founded = await found_idle_team(world, DONE, DONE, DONE)
+    config = {"cron": "0 * * * *", "max_fires": 1}
+    trigger = await create_trigger(world, founded, "scheduled", config)
+    await pass_time(world, 600)
+    done = await world.store.write(due.run_now, trigger.id)
+    await world.settle()
+    after = await reload(world, trigger)
+    assert (after.due_at, after.status, after.fired) == (trigger.due_at, "active", 1)
+    [node] = await nodes_of(world, trigger)
+    assert (node.id, node.status) == (done.node_id, NodeStatus.COMPLETED)
+    assert (done.outcome, done.reason, due.BY_HAND in node.task) == ("fired", due.BY_HAND, True)
+    await pass_time(world, 3600)  # its own one firing comes nevertheless
+    found = [(outcome, reason) for _, outcome, reason in await firings(world, trigger)]
+    assert found == [("fired", due.BY_HAND), ("fired", "")]
+    assert (await reload(world, trigger)).status == "expired"
+    fired = [e for e in await world.events(founded.team.id) if e.type == "trigger.fired"]
+    assert [event.data["slot"] for event in fired] == [
+        slot for slot, _, _ in await firings(world, trigger)
+    ]
+
+
+async def test_a_trigger_of_every_kind_can_be_run_by_hand(world: World) -> None:
+    founded = await found_idle_team(world, *[DONE] * 7)
+    kinds: dict[str, dict[str, object]] = {
+        "delayed": {"delay_seconds": 3600},
+        "at_time": {"at": "2030-05-20T09:00"},
+        "heartbeat": {"interval_seconds": 3600, "hours": "01:00-02:00"},
+        "on_event": {"event_pattern": "stage.ended"},
+        "on_idle": {"idle_seconds": 3600},
+        "webhook": {},
+    }
+    for type, config in kinds.items():
+        trigger = await create_trigger(world, founded, type, config)
+        done = await world.store.write(due.run_now, trigger.id)
+        await world.settle()
+        after = await reload(world, trigger)
+        assert (type, done.outcome, after.status) == (type, "fired", "active")
+
+
+async def test_a_paused_trigger_runs_by_hand_and_stays_paused(world: World) -> None:
+    founded = await found_idle_team(world, DONE)
+    trigger = await create_trigger(world, founded, "scheduled", {"cron": "0 * * * *"})
+    await world.store.write(definitions.pause, trigger.id)
+    done = await world.store.write(due.run_now, trigger.id)
+    await world.settle()
+    await pass_time(world, 2 * 3600)
+    assert await firings(world, trigger) == [(done.slot, "fired", due.BY_HAND)]
+    assert (await reload(world, trigger)).status == "paused"
+
+
+async def test_a_trigger_is_not_run_by_hand_while_its_work_goes_on(world: World) -> None:
+    founded = await found_idle_team(world, DONE)
+    trigger = await create_trigger(world, founded, "scheduled", {"cron": "0 * * * *"})
+    await world.store.write(due.run_now, trigger.id)
+    again = await world.store.write(due.run_now, trigger.id)
+    await world.settle()
+    assert (again.outcome, again.reason) == ("skipped", "overlap")
+
+
+async def test_a_trigger_that_has_ended_or_whose_team_rests_is_not_run(world: World) -> None:
+    founded = await found_idle_team(world)
+    trigger = await create_trigger(world, founded, "webhook", {})
+    await world.store.write(teams.pause, founded.team.id)
+    with pytest.raises(Refused, match="is paused; resume it"):
+        await world.store.write(due.run_now, trigger.id)
+    await world.store.write(teams.resume, founded.team.id)
+    await world.store.write(definitions.cancel, trigger.id)
+    with pytest.raises(Refused, match="is cancelled; make a new one"):
+        await world.store.write(due.run_now, trigger.id)
+    assert await firings(world, trigger) == []

@@ -9,6 +9,7 @@ from playwright.async_api import Locator, Response, expect
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Status
 from tests.web_ui.browsing import EMPTY, Desk, Visit
+from tests.web_ui.test_accessibility import axe_violations
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 STEPS = [
@@ -250,3 +251,42 @@ async def test_a_call_that_the_provider_refused_is_not_booked(visit: Visit) -> N
     await desk.page.get_by_text("Nothing spent yet").wait_for()
     await desk.page.get_by_text("$0 of $2.00").wait_for()
     assert (await desk.up.ask("GET", f"/teams/{team['id']}"))["usd"] == 0.0
+
+
+async def test_a_team_is_duplicated_and_nothing_starts_before_the_button(visit: Visit) -> None:
+    desk = await visit(STEPS, path=EMPTY)
+    page = desk.page
+    rules = [{"tool": "bash", "action": "deny", "pattern": "rm *"}]
+    team = await opened(
+        desk, "board", acceptance=["All are counted", "None is lost"], budget={"usd": 2.0},
+        permissions=rules, workers=3, review="never", soul="We count with care.",
+    )  # fmt: skip
+    await page.get_by_role("button", name="Jump to").click()
+    await page.get_by_role("combobox", name="Jump to").fill("duplicate")
+    await page.keyboard.press("Enter")
+    form = page.get_by_role("form", name="New team")
+    goal_field = form.get_by_label("What should a team do?")
+    await expect(goal_field).to_have_value("Count the beans")
+    await expect(form.get_by_label("Name")).to_have_value("Beans copy")
+    await expect(form.get_by_label("Budget in US dollars")).to_have_value("2")
+    await expect(form.get_by_label("Members at a time")).to_have_value("3")
+    assert await axe_violations(page) == []
+    assert len(await desk.up.ask("GET", "/teams")) == 1
+
+    # What was begun of another team is not replaced.
+    await form.get_by_role("button", name="Write a goal of your own").click()
+    await expect(goal_field).to_have_value("")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Duplicate the team").click()
+    await form.get_by_role("button", name="Get to work").click()
+    await expect(form).to_have_count(0)
+    [copy] = [one for one in await desk.up.ask("GET", "/teams") if one["id"] != team["id"]]
+    made = await desk.up.ask("GET", f"/teams/{copy['id']}/settings")
+    old = await desk.up.ask("GET", f"/teams/{team['id']}/settings")
+    assert (made["team"]["name"], made["team"]["goal"]) == ("Beans copy", "Count the beans")
+    assert made["team"]["review"] == "never"
+    for same in ("soul", "model", "permissions", "limits"):
+        assert made[same] == old[same]
+    goal = await desk.up.ask("GET", f"/nodes/{made['budget']['node_id']}")
+    assert goal["acceptance"] == ["All are counted", "None is lost"]

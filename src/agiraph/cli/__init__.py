@@ -25,13 +25,13 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Watch": {
         "teams": "teams", "board": "teams", "agents": "teams", "tail": "progress",
-        "thread": "teams", "memories": "teams", "insights": "teams", "triggers": "teams",
+        "thread": "teams", "memories": "teams", "insights": "teams", "triggers": "triggers",
         "cost": "costs", "evidence": "", "changes": "settings", "status": "teams",
     },
     "Control": {
         "set": "settings", "goal": "settings", "pause": "teams", "resume": "teams",
         "stop": "teams", "delete": "teams", "cancel": "teams", "retry": "teams",
-        "extend": "teams", "schedule": "teams", "undo": "settings", "away": "access",
+        "extend": "teams", "schedule": "triggers", "undo": "settings", "away": "access",
         "zone": "access", "grants": "inbox", "grant": "inbox", "revoke": "inbox",
     },
     "Maintain": {

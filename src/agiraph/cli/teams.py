@@ -1,10 +1,9 @@
-"""`agiraph teams` and others: list teams, tasks, agents, costs and triggers, and act on them."""
+"""`agiraph teams` and others: list teams, tasks, agents and costs, and act on them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +24,12 @@ from agiraph.cli.session import (
     source,
     table,
 )
-from agiraph.cli.talk import SCHEDULES, cron_of, find_agent
+from agiraph.cli.talk import find_agent
 from agiraph.client import Client
 from agiraph.core.domain.agents import TeamState
 from agiraph.core.domain.errors import NotFound, Refused
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.text.plurals import counted
-from agiraph.core.domain.times.moments import as_text, local, parse_deadline
-from agiraph.core.domain.triggers import TriggerType
 from agiraph.core.domain.window_use import WindowUse
 from agiraph.core.domain.work import Extension, HeldBy, NodeStatus, told_person
 
@@ -41,11 +38,9 @@ if TYPE_CHECKING:
     from agiraph.api.server_views import StatusView
     from agiraph.api.views import (
         AgentView,
-        CreatedTriggerView,
         NodeDetail,
         NodeView,
         TeamView,
-        TriggerView,
     )
 
 LISTED = 200
@@ -123,15 +118,6 @@ _KNOWLEDGE: Columns[Memory | Insight] = (
     ("since", lambda item: f"{item.created_at:%Y-%m-%d}"),
     ("status", lambda item: coloured(item.status)),
     ("what", lambda item: shown(item.content)),
-)
-_TRIGGERS: Columns[TriggerView] = (
-    ("id!", lambda one: one.id),
-    ("type", lambda one: one.type),
-    ("status", lambda one: coloured(one.status)),
-    (Column("due", min_width=10), lambda one: _due(one)),  # a whole date
-    ("fired", lambda one: _fired(one)),
-    ("skipped", lambda one: str(one.skipped)),
-    ("what", lambda one: shown(_words(one.payload)[:60])),
 )
 
 # Listing
@@ -423,95 +409,3 @@ async def _goal_of(found: Client, name: str) -> str:
     if not goals:
         raise Refused(f"{team.name!r} has no task for its goal; name a task by its id.")
     return max(goals, key=lambda goal: goal.id).id
-
-
-# Triggers
-
-
-@click.command()
-@click.argument("team")
-@click.option("--cancel", metavar="ID", help="End this trigger; work that it started goes on.")
-@printing
-async def triggers(team: str, cancel: str | None) -> Told:
-    """List the triggers of a TEAM: when each fires next, and how often it fired."""
-    if cancel is not None:
-        async with connected() as client:
-            await client.cancel_trigger((await client.team(team)).id, cancel)
-        click.echo(f"{cancel} has ended.")
-        raise click.exceptions.Exit(0)
-    async with source() as found:
-        listed = await found.triggers((await found.team(team)).id)
-    return listing(listed, _TRIGGERS, f"The team {team!r} has no triggers.")
-
-
-def _due(one: TriggerView) -> str:
-    due = f"{local(one.due_at, one.zone):%Y-%m-%d %H:%M %Z}" if one.due_at else ""
-    return f"{due} [red]overdue[/]" if one.is_overdue else due
-
-
-def _fired(one: TriggerView) -> str:
-    quiet = one.nothing_to_do
-    return f"{one.fired} ({quiet} with nothing to do)" if quiet else str(one.fired)
-
-
-def _words(payload: dict[str, Any]) -> str:
-    """Return what a trigger does, in the words of its creator."""
-    words = (str(payload[key]) for key in ("task", "question", "content") if payload.get(key))
-    return next(words, "")
-
-
-@click.command()
-@click.argument("team")
-@click.argument("task")
-@click.option("--at", "at", metavar="WHEN", help="Once: '2 hours', '3 days' or 2030-05-20T09:00.")
-@click.option(
-    "--every",
-    metavar="WHEN",
-    help=f"Again and again: {', '.join(SCHEDULES)}, or a cron expression.",
-)
-@click.option("--event", metavar="PATTERN", help="When the team has such an event: node.failed.")
-@click.option("--webhook", is_flag=True, help="When a program calls its address, with a secret.")
-@click.option("--remind", is_flag=True, help="Send you TASK as a message; no agent works.")
-@click.option("--agent", help="Who does it; without it the coordinator.")
-@click.option("--zone", help="The time zone of the times. [default: your own]")
-@printing
-async def schedule(
-    team: str, task: str, remind: bool, agent: str | None, zone: str | None, **when: Any
-) -> Told:
-    """Have a TEAM (its id or name) do a TASK later: at a time, again and again, or on an event."""
-    if sum(each not in (None, False) for each in when.values()) != 1:
-        raise click.UsageError("Say when, by one of --at, --every, --event and --webhook.")
-    async with connected() as client:
-        own = zone or (await client.me()).zone or "UTC"
-        type, config = _when(when["at"], when["every"], when["event"], own)
-        made = await client.create_trigger(
-            (await client.team(team)).id,
-            type,
-            agent=agent,
-            config={**config, "zone": own},
-            action="send_message" if remind else "wake_agent",
-            payload={"to": "human", "content": task} if remind else {"task": task},
-        )
-    return made, "\n".join(_made(made, client.url))
-
-
-def _when(
-    at: str | None, every: str | None, event: str | None, zone: str
-) -> tuple[TriggerType, dict[str, Any]]:
-    """Return the type and configuration of a trigger from the one option that says when; a webhook
-    without any."""
-    if at is not None:
-        due = local(parse_deadline(at, datetime.now(UTC), zone), zone)
-        return "at_time", {"at": due.isoformat(timespec="seconds")}
-    if every is not None:
-        return "scheduled", {"cron": cron_of(every)}
-    return ("webhook", {}) if event is None else ("on_event", {"event_pattern": event})
-
-
-def _made(made: CreatedTriggerView, url: str) -> list[str]:
-    due = f", first at {as_text(made.due_at, made.zone)}" if made.due_at else ""
-    lines = [f"Scheduled as {made.id}{due}."]
-    if made.secret is not None:
-        lines.append(f"Call it: POST {url}/api/hooks/{made.id}")
-        lines.append(f"With the header X-Agiraph-Secret: {made.secret} (shown only once)")
-    return [*lines, f"End it with: agiraph triggers {made.team_id} --cancel {made.id}"]

@@ -172,6 +172,11 @@ class FeatureOperations(Connection):
 
     @operation("DELETE", "/teams/{team}/triggers/{trigger}")
     async def cancel_trigger(self, team: str, trigger: str) -> None: ...
+    @operation("POST", "/teams/{team}/triggers/{trigger}/run", once=True)
+    async def run_trigger(self, team: str, trigger: str) -> Firing:
+        """Fire a trigger once, now. Its schedule stays as it is."""
+        ...
+
     @operation("GET", "/teams/{team}/triggers/{trigger}/firings")
     async def firings(self, team: str, trigger: str, *, limit: int = 100) -> list[Firing]: ...
     async def hit(

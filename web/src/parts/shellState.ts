@@ -19,6 +19,8 @@ interface ShellState {
   newTeam: boolean;
   /** Whether they have asked for it with the goal of the demo. */
   startsDemo: boolean;
+  /** The id of the team that the dialog for a new team begins as a copy of; empty: of none. */
+  copies: string;
   shortcutsDialog: boolean;
   /** Whether the person is asked if all work of all teams should stop. */
   stopDialog: boolean;
@@ -63,6 +65,7 @@ export const useShell = create<ShellState>((set, get) => ({
   isPaletteMissing: false,
   repeatedJumps: 0,
   newTeam: false,
+  copies: "",
   startsDemo: false,
   shortcutsDialog: false,
   stopDialog: false,

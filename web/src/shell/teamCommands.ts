@@ -1,5 +1,5 @@
 /** Team commands: what a person can do with a team as a whole. The menu of a team and the palette list them. */
-import { Archive, Coins, Cpu, Microscope, Pause, Play, Settings2, Square, type LucideIcon } from "lucide-react";
+import { Archive, Coins, Copy, Cpu, Microscope, Pause, Play, Settings2, Square, type LucideIcon } from "lucide-react";
 import type { Team, TeamOverview } from "@/api/client";
 import { useLive } from "@/live";
 import { screenHref } from "@/lib/screens";
@@ -35,6 +35,7 @@ export function useTeamCommands(go: (to: string) => void): (team: Team | TeamOve
       { label: "Change the budget", icon: Coins, keywords: ["limits", "money"], run: settings("#budget") },
       { label: "Change the model", icon: Cpu, run: settings("#model") },
       { label: "Set a new goal", icon: Settings2, run: settings("#goal") },
+      { label: "Duplicate the team", icon: Copy, keywords: ["copy team"], run: () => update({ newTeam: true, copies: team.id }) },
       { label: "Archive the team", icon: Archive, isDisabled: isAway || isArchived, run: ask("archive") },
     ];
   };

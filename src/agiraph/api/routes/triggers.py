@@ -111,6 +111,13 @@ def cancel_trigger(tx: Tx, team: str, trigger: str) -> None:
     verbs.cancel(tx, verbs.find(tx, teams.find(tx, team).id, trigger).id)
 
 
+@router.write_once("/teams/{team}/triggers/{trigger}/run", 404, 409)
+def run_trigger(tx: Tx, team: str, trigger: str) -> Firing:
+    """Fire a trigger once, now. Its schedule stays as it is; an outcome of `skipped` has the reason
+    why it did not run."""
+    return due.run_now(tx, verbs.find(tx, teams.find(tx, team).id, trigger).id)
+
+
 @router.read("/teams/{team}/triggers/{trigger}/firings", 404)
 def list_firings(tx: Tx, team: str, trigger: str, limit: Limit = 100) -> list[Firing]:
     """List a trigger's firings and the times or events that it skipped, newest first."""

@@ -8,6 +8,7 @@ import { SidebarButton } from "@/parts/SidebarButton";
 import { useShell } from "@/parts/shellState";
 import { Button, EmptyState, ErrorPanel, Header, Loading, Logo } from "@/ui";
 import { NewTeam } from "@/views/home/NewTeam";
+import { copyOf, demoStart } from "@/views/home/teamForm";
 import { TodayCards } from "@/views/home/TodayCards";
 import { DefaultModel } from "@/views/models/DefaultModel";
 import { modelsQuery } from "@/views/models/modelsQuery";
@@ -15,22 +16,23 @@ import { modelsQuery } from "@/views/models/modelsQuery";
 const SetUpModel = lazyChunk(() => import("@/views/models/SetUpModel"));
 
 export default function Home() {
-  const { newTeam, startsDemo, update } = useShell();
+  const { newTeam, startsDemo, copies, update } = useShell();
   const overview = useQuery(overviewQuery);
   const models = useQuery(modelsQuery);
   const [asked, setAsked] = useState(0);
-  const [isDemo, setIsDemo] = useState(false);
+  const [begins, setBegins] = useState("own");
+  const copied = useQuery({ queryKey: ["copied team", begins], queryFn: () => copyOf(begins), enabled: begins.startsWith("team_"), staleTime: Infinity, gcTime: 0 });
   // The result of a setup stays on the page, although a model is set up then.
   const [isWelcome, setIsWelcome] = useState<boolean>();
   const isKnown = overview.data !== undefined && (overview.data.length > 0 || !models.isPending);
   if (isWelcome === undefined && isKnown) setIsWelcome(overview.data.length === 0 && models.data?.default === "demo");
   useEffect(() => {
     if (!newTeam) return;
-    update({ newTeam: false, startsDemo: false });
+    update({ newTeam: false, startsDemo: false, copies: "" });
     setIsWelcome(false);
-    setIsDemo(startsDemo);
+    setBegins(copies || (startsDemo ? "demo" : "own"));
     setAsked((count) => count + 1);
-  }, [newTeam, startsDemo, update]);
+  }, [newTeam, startsDemo, copies, update]);
   const teams = overview.data;
   return (
     <>
@@ -42,7 +44,13 @@ export default function Home() {
           <Welcome onStart={() => update({ newTeam: true })} />
         ) : (
           <div className="mx-auto flex max-w-[880px] flex-col gap-10 px-6 pt-[7vh] pb-10 max-md:gap-8 max-md:px-4 max-md:pt-6">
-            <NewTeam key={isDemo ? "demo" : "own"} startsDemo={isDemo} asked={asked} onLeaveDemo={() => setIsDemo(false)} />
+            {copied.isLoading ? (
+              <Loading label="Reading the team" className="p-0" />
+            ) : copied.isError ? (
+              <ErrorPanel title="The team could not be copied" detail={errorMessage(copied.error)} onRetry={() => void copied.refetch()} />
+            ) : (
+              <NewTeam key={begins} begun={begins === "demo" ? demoStart() : (copied.data ?? null)} asked={asked} onLeave={() => setBegins("own")} />
+            )}
             {teams && teams.length > 0 ? <TodayCards teams={teams} /> : <Introduction />}
           </div>
         )}

@@ -12,8 +12,8 @@ import { lazyChunk } from "@/live/chunks";
 import { Button, Kbd, Loading, Problem } from "@/ui";
 import { ModelNotice } from "@/views/models/NoticeText";
 import { refuseUnfilled, unfilled } from "@/views/home/goalText";
-import { asRequested, forgetGoalFiles, GoalFiles, goalFiles, NEW_TEAM } from "@/views/composer/GoalFiles";
-import { type Body, useTeamForm } from "@/views/home/teamForm";
+import { asRequested, forgetGoalFiles, GoalFiles, goalFiles } from "@/views/composer/GoalFiles";
+import { type Body, type Start, useTeamForm } from "@/views/home/teamForm";
 
 const TeamOptions = lazyChunk(() => import("@/views/home/TeamOptions"));
 
@@ -29,22 +29,28 @@ const isTouch = (): boolean => matchMedia("(pointer: coarse)").matches;
 const MAY_EXIST = "The team may exist already: look for it in the list of teams.";
 
 interface Props {
-  /** Whether it is the demo's goal; else that of the person. */
-  startsDemo: boolean;
+  /** What the form begins with; null: what the person has begun to write. */
+  begun: Start | null;
   /** How often the person has asked for the field, which then takes the focus. */
   asked: number;
-  onLeaveDemo: () => void;
+  /** Back to what the person has begun to write. */
+  onLeave: () => void;
 }
 
 const MOST_PX = 320;
+const BEGUN_TEXTS: Record<Start["of"], string> = {
+  demo: "A scripted demo, not an AI, shows how a team works: it hires a teammate, asks you one question and delivers a file. It takes a minute and costs nothing.",
+  copy: "A new team like the one you copy, with its permission rules and its character, but without what that one has done and learned. Nothing starts before you choose “Get to work”.",
+};
 
-export function NewTeam({ startsDemo, asked, onLeaveDemo }: Props) {
+export function NewTeam({ begun, asked, onLeave }: Props) {
   const navigate = useNavigate();
-  const form = useTeamForm(startsDemo);
+  const form = useTeamForm(begun);
+  const { files: draft } = form;
   const { value: goal, set: setGoal } = form.goal;
   const { value: sent, set: setSent } = form.sent;
   // What is kept and applies is shown.
-  const [isExpanded, setIsExpanded] = useState(!startsDemo && form.hasOptions);
+  const [isExpanded, setIsExpanded] = useState(begun?.of !== "demo" && form.hasOptions);
   const [problem, setProblem] = useState("");
   const [isSending, setIsSending] = useState(false);
   const id = useId();
@@ -96,7 +102,7 @@ export function NewTeam({ startsDemo, asked, onLeaveDemo }: Props) {
     if (form.trust.value === "open" && form.typedName.value.trim() !== form.openName) return setProblem(`Type “${form.openName}” to create an open team.`);
     setIsSending(true);
     setProblem("");
-    const files = startsDemo ? [] : await goalFiles(NEW_TEAM);
+    const files = draft ? await goalFiles(draft) : [];
     const request: Body = { ...form.request(), goal: goal.trim(), attachments: asRequested(files) };
     const described = JSON.stringify({ ...request, attachments: files.map((file) => [file.name, file.media_type, hash(file.data)]) });
     if (sent !== "" && !sent.endsWith(` ${described}`)) {
@@ -110,7 +116,7 @@ export function NewTeam({ startsDemo, asked, onLeaveDemo }: Props) {
     setSent(`${key} ${described}`);
     try {
       const team = await unwrap(api.POST("/api/teams", { params: { header: { "idempotency-key": key } }, body: request }));
-      forgetGoalFiles(NEW_TEAM, files);
+      if (draft) forgetGoalFiles(draft, files);
       form.forget();
       // The sidebar shows the new team as soon as its page opens.
       await queryClient.invalidateQueries({ queryKey: queryKeys.overview });
@@ -140,6 +146,11 @@ export function NewTeam({ startsDemo, asked, onLeaveDemo }: Props) {
   const box = "rounded-lg border border-control bg-surface shadow-low focus-within:border-ink";
   const actions = (
     <>
+      {begun && (
+        <Button variant="ghost" onClick={onLeave}>
+          Write a goal of your own
+        </Button>
+      )}
       <button type="button" aria-expanded={isExpanded} aria-controls={`${id}o`} onClick={() => setIsExpanded(!isExpanded)} className="flex h-8 items-center gap-1 rounded-sm px-2 text-sm text-ink-2 hover:bg-hover pointer-coarse:h-11">
         <ChevronRight className={cx("size-4 transition-transform", isExpanded && "rotate-90")} aria-hidden /> Options
       </button>
@@ -153,26 +164,19 @@ export function NewTeam({ startsDemo, asked, onLeaveDemo }: Props) {
       <h2 className="text-center text-xl font-semibold tracking-tight max-md:text-lg">
         <label htmlFor="goal">What should a team do?</label>
       </h2>
-      {startsDemo ? (
-        <>
-          <p className="text-center text-sm text-ink-2">A scripted demo, not an AI, shows how a team works: it hires a teammate, asks you one question and delivers a file. It takes a minute and costs nothing.</p>
-          <div className={box}>
-            {field}
-            <div className="flex flex-wrap items-center justify-end gap-2 p-2">
-              <Button variant="ghost" onClick={onLeaveDemo}>
-                Write a goal of your own
-              </Button>
-              {actions}
-            </div>
-          </div>
-        </>
-      ) : (
-        <GoalFiles draft={NEW_TEAM} onProblem={setProblem} actions={actions} className={box}>
+      {begun && <p className="text-center text-sm text-ink-2">{BEGUN_TEXTS[begun.of]}</p>}
+      {draft ? (
+        <GoalFiles draft={draft} onProblem={setProblem} actions={actions} className={box}>
           {field}
         </GoalFiles>
+      ) : (
+        <div className={box}>
+          {field}
+          <div className="flex flex-wrap items-center justify-end gap-2 p-2">{actions}</div>
+        </div>
       )}
       <Problem of={problem} className="text-sm" />
-      {!startsDemo && (
+      {!begun && (
         <div className="flex flex-wrap items-center justify-center gap-2">
           {TEMPLATES.map((template) => (
             <button dir="auto" key={template.name} type="button" onClick={() => applyTemplate(template)} className="flex h-8 items-center gap-2 rounded-full border border-line-2 px-3 text-sm hover:bg-hover pointer-coarse:h-11">

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Archive, ArchiveRestore, ArrowLeft, Flag, MessageSquareReply, ThumbsDown, ThumbsUp } from "lucide-react";
-import { Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { api, errorMessage, type InboxItem, unwrap } from "@/api/client";
 import { refreshItems } from "@/live/deltas";
 import { teamQuery } from "@/api/queries";
@@ -12,6 +12,7 @@ import { cx } from "@/lib/cx";
 import { fullTime } from "@/lib/format";
 import { authorOf, bodyOf, labelOf, splitNote, titleOf } from "@/parts/entries";
 import { Doubts } from "@/parts/Doubts";
+import { SaveText } from "@/parts/SaveText";
 import { TEAM_STATES } from "@/parts/teamState";
 import { isLate } from "@/parts/unanswered";
 import { iconOf } from "@/views/inbox/ItemList";
@@ -42,6 +43,7 @@ export function Reader({ item, file }: { item: InboxItem; file: (filing: Filing)
   const label = labelOf(item);
   const Icon = iconOf(item);
   const { note } = splitNote(item);
+  const article = useRef<HTMLElement>(null);
   const answered = live.store.getState().logs[message.team_id]?.answers[message.id] ?? null;
   useEffect(() => {
     if (item.state !== "unread" || item.needs_answer) return;
@@ -92,11 +94,18 @@ export function Reader({ item, file }: { item: InboxItem; file: (filing: Filing)
           </Link>
         )}
       </header>
-      <article className="scroll reader min-h-0 flex-1 px-6 py-8 max-md:px-4" tabIndex={0} aria-label={titleOf(item)}>
+      <article ref={article} data-print="" className="scroll reader min-h-0 flex-1 px-6 py-8 max-md:px-4" tabIndex={0} aria-label={titleOf(item)}>
         <div className="mx-auto max-w-[680px]">
-          <Chip tone={label.tone} className="mb-2">
-            <Icon className="size-3.5" aria-hidden /> {label.text}
-          </Chip>
+          <div className="mb-2 flex items-center gap-1">
+            <Chip tone={label.tone}>
+              <Icon className="size-3.5" aria-hidden /> {label.text}
+            </Chip>
+            <span className="flex-1" />
+            <SaveText
+              printed={() => article.current}
+              what={() => ({ title: titleOf(item), byline: `${authorOf(item)} · ${teamName} · ${fullTime(message.created_at)}`, note, text: bodyOf(item), doubts: message.doubts, sources: message.sources })}
+            />
+          </div>
           {(message.kind === "question" || message.kind === "approval") ? (
             <>
               <h1 dir="auto" className="sr-only">{titleOf(item)}</h1>

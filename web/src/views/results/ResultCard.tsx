@@ -1,12 +1,13 @@
 /** ResultCard: one delivered result: who, when, for which work, its text, its files and its changes. */
 import { Link } from "@tanstack/react-router";
 import { FileDiff } from "lucide-react";
-import { useState } from "react";
-import type { Schemas } from "@/api/client";
+import { useRef, useState } from "react";
+import { flushSync } from "react-dom";
+import { api, type Schemas, unwrap } from "@/api/client";
 import { Literal } from "@/reading/Literal";
 import { Markdown } from "@/reading/Markdown";
 import { cx } from "@/lib/cx";
-import { capitalize, plural } from "@/lib/format";
+import { capitalize, fullTime, plural } from "@/lib/format";
 import { Button } from "@/ui";
 import { screenHref } from "@/lib/screens";
 import { baseName } from "@/views/files/tree";
@@ -14,6 +15,7 @@ import { FileRow, PublishedFiles } from "@/views/results/PublishedFiles";
 import type { Result } from "@/views/results/resultsQuery";
 import { Doubts } from "@/parts/Doubts";
 import { RelativeTime, useNow } from "@/parts/RelativeTime";
+import { SaveText, type Written } from "@/parts/SaveText";
 import { Sources } from "@/parts/Sources";
 import { displayStatusOf, StatusChip } from "@/parts/taskStatus";
 
@@ -33,8 +35,16 @@ interface CardProps {
 
 export function ResultCard({ team, result, openPath, suffix }: CardProps) {
   const boardHref = screenHref(team, "board", "", `?node=${result.node_id}`);
+  const card = useRef<HTMLLIElement>(null);
+  // Long texts come without their end.
+  const [whole, setWhole] = useState(result.is_whole ? result.text : null);
+  const load = async (): Promise<Written> => {
+    const text = whole ?? (await unwrap(api.GET("/api/nodes/{node}", { params: { path: { node: result.node_id } } }))).result ?? result.text;
+    flushSync(() => setWhole(text));
+    return { title: result.title, byline: `${capitalize(result.agent ?? "an agent")} · ${fullTime(result.at)}`, text, doubts: result.doubts, sources: result.sources };
+  };
   return (
-    <li className="rounded-md border border-line bg-surface p-4 max-md:p-3">
+    <li ref={card} className="rounded-md border border-line bg-surface p-4 max-md:p-3">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <h2 className="min-w-0 flex-1 text-sm font-semibold">
           <Link to={boardHref as "/"} dir="auto" className="break-words hover:underline">
@@ -42,9 +52,10 @@ export function ResultCard({ team, result, openPath, suffix }: CardProps) {
           </Link>
         </h2>
         {result.kind === "result" && (result.status !== "completed" || result.doubts.length > 0) && <StatusChip status={displayStatusOf({ status: result.status, doubts: result.doubts }, false)} />}
+        {result.text && <SaveText what={load} printed={() => card.current} />}
       </div>
       <Byline team={team} result={result} />
-      {result.text && <ResultText result={result} boardHref={boardHref} />}
+      {result.text && <ResultText text={whole ?? result.text} isWhole={whole !== null} boardHref={boardHref} />}
       <Doubts of={result.doubts} team={team} />
       <Sources of={result.sources} />
       <PublishedFiles team={team} node={result.node_id} files={result.files} count={result.file_count} openPath={openPath} suffix={suffix} />
@@ -83,22 +94,22 @@ function Byline({ team, result }: { team: string; result: Result }) {
   );
 }
 
-function ResultText({ result, boardHref }: { result: Result; boardHref: string }) {
-  const isLong = result.text.length > LONG_TEXT || result.text.split("\n").length > 8;
+function ResultText({ text, isWhole, boardHref }: { text: string; isWhole: boolean; boardHref: string }) {
+  const isLong = text.length > LONG_TEXT || text.split("\n").length > 8;
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
       <div dir="auto" className={cx("mt-2 text-sm", isLong && !isOpen && "max-h-[132px] overflow-hidden [mask-image:linear-gradient(#000_70%,transparent)]")}>
-        <Markdown text={result.text} />
+        <Markdown text={text} />
       </div>
-      {(isLong || !result.is_whole) && (
+      {(isLong || !isWhole) && (
         <p className="mt-1 flex items-center gap-3">
           {isLong && (
             <Button size="sm" variant="ghost" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
               {isOpen ? "Show less" : "Show more"}
             </Button>
           )}
-          {!result.is_whole && (
+          {!isWhole && (
             <Link to={boardHref as "/"} className={cx(linkStyle, "inline-flex min-h-6 items-center text-xs text-ink-2")}>
               Open the whole result
             </Link>

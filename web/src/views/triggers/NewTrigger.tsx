@@ -1,4 +1,4 @@
-/** NewTrigger: the dialog that creates a trigger, and the secret of a new webhook. */
+/** NewTrigger: the dialog that creates a trigger or changes one, and the secret of a new webhook. */
 import { useMutation } from "@tanstack/react-query";
 import { Copy } from "lucide-react";
 import { type FormEvent, type ReactNode, useId, useState } from "react";
@@ -13,6 +13,7 @@ import { Button, Dialog, Input, Textarea } from "@/ui";
 import { showToast } from "@/parts/toast";
 import { describeTiming } from "@/views/triggers/describe";
 
+type Trigger = Schemas["TriggerView"];
 type Type = Schemas["NewTrigger"]["type"];
 type Config = Record<string, unknown>;
 const TYPE_OPTIONS: [Type, string][] = [
@@ -40,22 +41,48 @@ const EVENT_OPTIONS: [string, string][] = [
   ["memory.written", "An agent writes a note"],
   ["message.sent", "A message is sent"],
 ];
-const UNIT_OPTIONS: [string, string][] = [["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
+const UNIT_OPTIONS: [string, string][] = [["1", "seconds"], ["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
+/** The name of the text in what each action is given. The others have no text. */
+const TEXT_OF: Partial<Record<Trigger["action"], string>> = { wake_agent: "task", send_message: "content", research: "question" };
 const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
-export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agent[]; onClose: () => void }) {
-  const [type, setType] = useState<Type>("scheduled");
+/** What the fields of a trigger's time show at first. */
+function startOf({ type, config, zone, due_at }: Trigger) {
+  const seconds = Number(config.delay_seconds ?? config.interval_seconds ?? config.idle_seconds ?? 1800);
+  const unit = UNIT_OPTIONS.findLast(([size]) => seconds % Number(size) === 0)?.[0] ?? "1";
+  const cron = String(config.cron ?? "");
+  return {
+    preset: CRON_PRESETS.some(([line]) => line === cron) ? cron : "",
+    cron,
+    zone,
+    amount: String(seconds / Number(unit)),
+    unit,
+    at: type === "at_time" && due_at ? wallClock(due_at, zone) : "",
+    event: String(config.event_pattern ?? ""),
+    always: config.when === "always",
+  };
+}
+
+/** Return a moment as a field for a date and a time takes it, in a time zone. */
+const wallClock = (at: string, timeZone: string): string => new Date(at).toLocaleString("sv-SE", { timeZone }).slice(0, 16).replace(" ", "T");
+
+/** With a `trigger`, the dialog changes it: only what the person changed is sent. */
+export function NewTrigger({ team, agents, trigger, onClose }: { team: Team; agents: Agent[]; trigger?: Trigger; onClose: () => void }) {
+  const [start] = useState(() => (trigger ? startOf(trigger) : { preset: CRON_PRESETS[0]![0], cron: "0 9 * * *", zone: browserZone, amount: "30", unit: "60", at: "", event: EVENT_OPTIONS[0]![0], always: false }));
+  const [type, setType] = useState<Type>(trigger?.type ?? "scheduled");
   const [agent, setAgent] = useState("");
-  const [task, setTask] = useStoredDraft(`trigger.${team.id}`);
-  const [isResearch, setIsResearch] = useState(false);
-  const [preset, setPreset] = useState(CRON_PRESETS[0]![0]);
-  const [cron, setCron] = useState("0 9 * * *");
-  const [zone, setZone] = useState(browserZone);
-  const [amount, setAmount] = useState("30");
-  const [unit, setUnit] = useState("60");
-  const [at, setAt] = useState("");
-  const [event, setEvent] = useState(EVENT_OPTIONS[0]![0]);
-  const [always, setAlways] = useState(false);
+  const textName = trigger ? TEXT_OF[trigger.action] : "task";
+  const [oldTask] = useState(() => (trigger && textName ? String(trigger.payload[textName] ?? "") : ""));
+  const [task, setTask] = useStoredDraft(`trigger.${trigger?.id ?? team.id}`, oldTask);
+  const [isResearch, setIsResearch] = useState(trigger?.action === "research");
+  const [preset, setPreset] = useState(start.preset);
+  const [cron, setCron] = useState(start.cron);
+  const [zone, setZone] = useState(start.zone);
+  const [amount, setAmount] = useState(start.amount);
+  const [unit, setUnit] = useState(start.unit);
+  const [at, setAt] = useState(start.at);
+  const [event, setEvent] = useState(start.event);
+  const [always, setAlways] = useState(start.always);
   const [idempotencyKey] = useState(randomId);
 
   const config = ((): Config => {
@@ -77,25 +104,36 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         return {};
     }
   })();
+  const [first] = useState(() => JSON.stringify(config));
   const create = useMutation({
-    mutationFn: () =>
-      unwrap(
+    mutationFn: async (): Promise<Schemas["CreatedTriggerView"]> => {
+      if (trigger) return change(trigger);
+      return await unwrap(
         api.POST("/api/teams/{team}/triggers", {
           params: { path: { team: team.id }, header: { "idempotency-key": `${idempotencyKey}-${JSON.stringify([type, config, task, agent, isResearch]).length}-${hash(JSON.stringify([type, config, task, agent, isResearch]))}` } },
           body: { type, agent: agent || null, config, action: isResearch ? "research" : "wake_agent", payload: isResearch ? { question: task.trim() } : task.trim() ? { task: task.trim() } : {} },
         }),
-      ),
+      );
+    },
     onSuccess: (created) => {
-      setTask("");
+      setTask(oldTask);
       void queryClient.invalidateQueries({ queryKey: queryKeys.triggers(team.id) });
       if (created.secret) return;
-      showToast("The trigger was created.");
+      showToast(trigger ? "The trigger is changed." : "The trigger was created.");
       onClose();
     },
   });
+  /** The rest of a trigger's time and of what it does stays: such as how often it fires at most. */
+  const change = (old: Trigger): Promise<Schemas["CreatedTriggerView"]> | Trigger => {
+    const body = {
+      ...(JSON.stringify(config) === first ? {} : { config: { ...old.config, ...config } }),
+      ...(textName === undefined || task.trim() === oldTask.trim() ? {} : { payload: { ...old.payload, [textName]: task.trim() } }),
+    };
+    return Object.keys(body).length === 0 ? old : unwrap(api.PATCH("/api/teams/{team}/triggers/{trigger}", { params: { path: { team: team.id, trigger: old.id } }, body }));
+  };
   const created = create.data;
   const needsTime = type === "delayed" || type === "heartbeat" || type === "on_idle";
-  const isReady = (!isResearch || task.trim() !== "") && (type !== "at_time" || at !== "") && (!needsTime || Number(amount) > 0) && (type !== "scheduled" || (preset || cron).trim() !== "");
+  const isReady = ((!isResearch && trigger?.action !== "send_message") || task.trim() !== "") && (type !== "at_time" || at !== "") && (!needsTime || Number(amount) > 0) && (type !== "scheduled" || (preset || cron).trim() !== "");
 
   if (created?.secret) return <WebhookSecret trigger={created} onClose={onClose} />;
   const submit = (form: FormEvent) => {
@@ -103,11 +141,13 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
     if (isReady) create.mutate();
   };
   return (
-    <Dialog open onOpenChange={(open) => open || onClose()} title="New trigger" description="Starts an agent at a time or after an event.">
+    <Dialog open onOpenChange={(open) => open || onClose()} title={trigger ? "Edit the trigger" : "New trigger"} description={trigger ? "A new time applies from now on." : "Starts an agent at a time or after an event."}>
       <form onSubmit={submit} className="space-y-4">
-        <Field label="When">
-          {(id) => <Select id={id} value={type} onChange={(now) => setType(now as Type)} options={TYPE_OPTIONS} />}
-        </Field>
+        {!trigger && (
+          <Field label="When">
+            {(id) => <Select id={id} value={type} onChange={(now) => setType(now as Type)} options={TYPE_OPTIONS} />}
+          </Field>
+        )}
         {type === "scheduled" && (
           <>
             <Field label="How often">{(id) => <Select id={id} value={preset} onChange={setPreset} options={CRON_PRESETS} />}</Field>
@@ -135,29 +175,33 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
           </label>
         )}
         {type === "at_time" && <Field label="At">{(id) => <Input id={id} type="datetime-local" required value={at} onChange={(change) => setAt(change.target.value)} />}</Field>}
-        {type === "on_event" && <Field label="What">{(id) => <Select id={id} value={event} onChange={setEvent} options={EVENT_OPTIONS} />}</Field>}
+        {type === "on_event" && <Field label="What">{(id) => <Select id={id} value={event} onChange={setEvent} options={trigger && !EVENT_OPTIONS.some(([pattern]) => pattern === start.event) ? [[start.event, start.event], ...EVENT_OPTIONS] : EVENT_OPTIONS} />}</Field>}
         {(type === "scheduled" || type === "at_time") && (
           <Field label="Time zone">{(id) => <Input id={id} value={zone} onChange={(change) => setZone(change.target.value)} spellCheck={false} />}</Field>
         )}
-        <Field label="Who">
-          {(id) => <Select id={id} value={agent} onChange={setAgent} options={agents.map((one) => [one.role === "coordinator" ? "" : one.name, capitalize(one.name)])} />}
-        </Field>
-        <Field label="Kind of work">
-          {(id) => (
-            <Select
-              id={id}
-              value={isResearch ? "research" : "task"}
-              onChange={(now) => setIsResearch(now === "research")}
-              options={[
-                ["task", "A task"],
-                ["research", "Research: report what is new"],
-              ]}
-            />
-          )}
-        </Field>
-        <Field label={isResearch ? "Question" : "What to do"} hint={isResearch ? "It is asked each time. Without anything new there is no report." : "In your own words. If empty, the agent decides what to do."}>
+        {!trigger && (
+          <>
+            <Field label="Who">
+              {(id) => <Select id={id} value={agent} onChange={setAgent} options={agents.map((one) => [one.role === "coordinator" ? "" : one.name, capitalize(one.name)])} />}
+            </Field>
+            <Field label="Kind of work">
+              {(id) => (
+                <Select
+                  id={id}
+                  value={isResearch ? "research" : "task"}
+                  onChange={(now) => setIsResearch(now === "research")}
+                  options={[
+                    ["task", "A task"],
+                    ["research", "Research: report what is new"],
+                  ]}
+                />
+              )}
+            </Field>
+          </>
+        )}
+        {textName && <Field label={isResearch ? "Question" : trigger?.action === "send_message" ? "Message" : "What to do"} hint={isResearch ? "It is asked each time. Without anything new there is no report." : trigger?.action === "send_message" ? undefined : "In your own words. If empty, the agent decides what to do."}>
           {(id, hint) => <Textarea id={id} aria-describedby={hint} rows={3} value={task} onChange={(change) => setTask(change.target.value)} placeholder={isResearch ? "What is new about the tower?" : "Write the weekly summary and report it to me"} />}
-        </Field>
+        </Field>}
         <p className="rounded-sm bg-sunken px-3 py-2 text-sm text-ink-2">{describeTiming({ type, config, zone: type === "scheduled" || type === "at_time" ? zone : undefined })}</p>
         {create.isError && (
           <p role="alert" className="rounded-sm bg-fail-bg px-3 py-2 text-sm text-fail">
@@ -167,7 +211,7 @@ export function NewTrigger({ team, agents, onClose }: { team: Team; agents: Agen
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Not now</Button>
           <Button type="submit" variant="primary" disabled={!isReady || create.isPending}>
-            {create.isPending ? "Creating the trigger…" : "Create trigger"}
+            {trigger ? (create.isPending ? "Saving…" : "Save") : create.isPending ? "Creating the trigger…" : "Create trigger"}
           </Button>
         </div>
       </form>

@@ -1,18 +1,19 @@
 /** Triggers: a team's triggers with their next firing, their history and actions. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { AlarmClock, Bell, CalendarClock, ChevronRight, HeartPulse, Hourglass, type LucideIcon, Pause, Play, Plus, Timer, Trash2, Webhook, Zap } from "lucide-react";
-import { type ReactNode, useState } from "react";
-import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
+import { AlarmClock, Bell, CalendarClock, ChevronRight, FastForward, HeartPulse, Hourglass, type LucideIcon, Pause, Pencil, Play, Plus, Timer, Trash2, Webhook, Zap } from "lucide-react";
+import { type ReactNode, useRef, useState } from "react";
+import { type Agent, api, errorMessage, nextKey, type Schemas, type Team, unwrap } from "@/api/client";
 import { agentsQuery, queryKeys, queryClient } from "@/api/queries";
 import { cx } from "@/lib/cx";
+import { randomId } from "@/lib/randomId";
 import { capitalize, fullTime, money, plural } from "@/lib/format";
 import { ScreenHeader } from "@/parts/ScreenHeader";
 import { Button, Chip, Dialog, EmptyState, IconButton, Loading, Pills, ErrorPanel } from "@/ui";
 import { screenHref, type ScreenProps } from "@/lib/screens";
 import { useSearchParams } from "@/parts/useSearchParams";
 import { RelativeTime, useNow } from "@/parts/RelativeTime";
-import { showToast, showError } from "@/parts/toast";
+import { showError, showNote, showToast } from "@/parts/toast";
 import { NewTrigger } from "@/views/triggers/NewTrigger";
 import { describeAction, describeTiming } from "@/views/triggers/describe";
 
@@ -96,9 +97,9 @@ function TriggerCard({ trigger, agent, team, now, isOpen, onOpen }: { trigger: T
   const isEnded = trigger.status === "expired" || trigger.status === "cancelled";
   return (
     <article className={cx("rounded-md border bg-surface", trigger.is_overdue ? "border-wait-line" : "border-line")}>
-      <div className="flex gap-3 p-4 max-md:p-3">
+      <div className="flex gap-3 p-4 max-md:p-3 max-sm:flex-wrap">
         <Icon className="mt-0.5 size-5 shrink-0 text-ink-2" aria-hidden />
-        <div className="min-w-0 flex-1">
+        <div className="min-w-0 flex-1 max-sm:basis-3/4">
           <div className="flex flex-wrap items-center gap-2">
             <h2 className="text-sm font-semibold">{describeTiming(trigger)}</h2>
             {trigger.is_overdue && <Chip tone="wait">Overdue</Chip>}
@@ -156,6 +157,12 @@ function whyPutOff({ gate }: Trigger): string {
   return gate?.startsWith("budget: ") ? "its budget is used up" : (gate ?? "");
 }
 
+function whySkipped(reason: string): string {
+  if (reason === "misfire") return "agiraph did not run at that time";
+  if (reason === "overlap") return "its earlier work is not finished";
+  return reason.startsWith("budget: ") ? "its budget is used up" : reason.replace(/\.$/, "");
+}
+
 function nextWithoutDueTime(trigger: Trigger, name: string): string {
   if (trigger.type === "on_event") return "when it happens";
   if (trigger.type === "webhook") return "when it is called";
@@ -164,8 +171,23 @@ function nextWithoutDueTime(trigger: Trigger, name: string): string {
 
 function TriggerActions({ trigger, team }: { trigger: Trigger; team: Team }) {
   const [isConfirming, setIsConfirming] = useState(false);
+  const [isEditing, setIsEditing] = useState(false);
+  const runKey = useRef(randomId());
   const path = { team: team.id, trigger: trigger.id };
   const refresh = () => void queryClient.invalidateQueries({ queryKey: queryKeys.triggers(team.id) });
+  const run = useMutation({
+    mutationFn: () => unwrap(api.POST("/api/teams/{team}/triggers/{trigger}/run", { params: { path, header: { "idempotency-key": runKey.current } } })),
+    onSuccess: (firing) => {
+      runKey.current = randomId();
+      refresh();
+      if (firing.outcome === "skipped") showNote(`The trigger did not run: ${whySkipped(firing.reason ?? "")}.`, true);
+      else showToast("The trigger runs now. Its schedule stays.");
+    },
+    onError: (error) => {
+      runKey.current = nextKey(runKey.current, error);
+      showError("The trigger could not be run", error);
+    },
+  });
   const change = useMutation({
     mutationFn: (status: "active" | "paused") => unwrap(api.PATCH("/api/teams/{team}/triggers/{trigger}", { params: { path }, body: { status } })),
     onSuccess: (_, status) => {
@@ -184,7 +206,14 @@ function TriggerActions({ trigger, team }: { trigger: Trigger; team: Team }) {
     onError: (error) => showError("The trigger could not be cancelled", error),
   });
   return (
-    <div className="flex shrink-0 items-start gap-0.5">
+    <div className="flex shrink-0 items-start gap-0.5 max-sm:w-full max-sm:justify-end">
+      <IconButton label="Run now" disabled={run.isPending || team.status === "paused"} onClick={() => run.mutate()}>
+        <FastForward className="size-4" />
+      </IconButton>
+      <IconButton label="Edit" onClick={() => setIsEditing(true)}>
+        <Pencil className="size-4" />
+      </IconButton>
+      {isEditing && <NewTrigger team={team} agents={[]} trigger={trigger} onClose={() => setIsEditing(false)} />}
       {trigger.status === "paused" ? (
         <IconButton label="Resume" disabled={change.isPending} onClick={() => change.mutate("active")}>
           <Play className="size-4" />
@@ -228,7 +257,7 @@ function Firings({ trigger, team }: { trigger: Trigger; team: Team }) {
             <Chip tone={tone} className="w-[72px] justify-center">{label}</Chip>
             <time dateTime={firing.at} className="tabular text-xs text-ink-2">{fullTime(firing.at)}</time>
             <span dir="auto" className="min-w-0 flex-1 text-xs text-ink-2">
-              {firing.reason}
+              {firing.outcome === "skipped" ? capitalize(whySkipped(firing.reason ?? "")) : firing.reason}
               {(firing.count ?? 1) > 1 && ` (${firing.count} times in a row)`}
             </span>
             {firing.node_id && (

@@ -22,6 +22,9 @@ from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.triggers import TRIGGERS
 from agiraph.core.store.tx import Tx
 
+BY_HAND = "A person ran it by hand."
+"""The reason of a firing that a person asked for, and what the woken agent is told of it."""
+
 
 def _lock_active(tx: Tx, trigger_id: TriggerId) -> tuple[Trigger, Agent] | None:
     """Lock a trigger and its agent, and return both; None if the trigger must not fire now.
@@ -146,6 +149,28 @@ def receive_request(
     if locked is None:
         raise Refused(f"{trigger_id} accepts no requests now: it, or its team, is not active.")
     return registry.kind_of(locked[0]).on_request(tx, locked[0], slot, body)
+
+
+def run_now(tx: Tx, trigger_id: TriggerId) -> Firing:
+    """Fire a trigger once for a person who asks for it, also a paused one; return what came of it.
+
+    Its schedule stays: when it is due, what it waits for, and how often it may still fire.
+    """
+    teams.lock(tx, TRIGGERS.get(tx, trigger_id).agent_id)
+    trigger = TRIGGERS.get(tx, trigger_id, lock=True)
+    if trigger.status not in ("active", "paused"):
+        raise Refused(f"{trigger_id} is {trigger.status}; make a new one instead.")
+    team = TEAMS.get(tx, trigger.team_id)
+    if team.status not in ("active", "completed"):
+        raise Refused(
+            f"Team {team.name!r} is {team.status}; resume it before its triggers can run."
+        )
+    slot, why = new_id("hand"), "a person ran it by hand"
+    done = firing.fire(tx, trigger, slot, why=why, news=BY_HAND, reason=BY_HAND)
+    if done.outcome != "skipped":
+        most = trigger.max_fires and trigger.max_fires + 1
+        TRIGGERS.update(tx, trigger_id, gate=trigger.gate, max_fires=most)
+    return done
 
 
 def overdue(tx: Tx, team_id: TeamId | None = None) -> list[Trigger]:

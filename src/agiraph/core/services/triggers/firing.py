@@ -3,6 +3,7 @@
 A slot is fired or skipped at most once: its row in `firings` and its effect commit together.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -52,12 +53,20 @@ def slot_at(moment: datetime) -> str:
 
 
 def fire(
-    tx: Tx, trigger: Trigger, slot: str, *, why: str, news: str = "", label: Label = CLEAN
+    tx: Tx,
+    trigger: Trigger,
+    slot: str,
+    *,
+    why: str,
+    news: str = "",
+    label: Label = CLEAN,
+    reason: str = "",
 ) -> Firing:
     """Carry out the trigger's action in this slot, or skip the slot and record the reason.
 
     The caller holds the lock of the trigger's row and has checked that the slot has no firing yet.
-    `why` is the kind's description of the cause, `label` the label of the `news`.
+    `why` is the kind's description of the cause, `label` the label of the `news`, and `reason` what
+    the record of the firing says.
     """
     if trigger.overlap == "skip" and triggers.is_unfinished(tx, trigger.id):
         return skip(tx, trigger, slot, OVERLAP)
@@ -65,7 +74,7 @@ def fire(
         return skip(tx, trigger, slot, closed)
     cause = _Cause(why, news, trigger.label | label)
     try:
-        firing = _perform(tx, trigger, slot, cause)
+        firing = replace(_perform(tx, trigger, slot, cause), reason=reason)
     except Refused as refusal:
         # A full team, or a node that cannot start, must not stop the schedule: the slot
         # is recorded with the reason.
