@@ -56,7 +56,6 @@ async def test_a_question_is_read_as_markdown_wherever_it_stands(visit: Visit) -
     await expect(page.get_by_role("region", name="Work in progress")).to_have_count(0)
 
     # The answer has the words of the option, and the result is no preview of its title.
-    await page.keyboard.press("n")
     await thread(page).get_by_text("Which shirt?").wait_for()
     await thread(page).get_by_role("button", name="Red").press("Enter")
     await thread(page).get_by_text("You answered: Red").wait_for()

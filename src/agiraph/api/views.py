@@ -212,6 +212,7 @@ class TeamOverview(View):
     ended_at: datetime | None = Field(
         description="When its last goal ended; null: it has none that has ended."
     )
+    head: int = Field(description="The number of the team's newest event.")
     members: list[MemberOverview] = Field(description="The coordinator first.")
     former_members: int = Field(description="How many agents have left the team.")
     open_questions: int

@@ -7037,6 +7037,11 @@ export interface components {
              */
             ended_at: string | null;
             /**
+             * Head
+             * @description The number of the team's newest event.
+             */
+            head: number;
+            /**
              * Members
              * @description The coordinator first.
              */

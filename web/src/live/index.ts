@@ -57,6 +57,7 @@ export const socket = new ReconnectingSocket({
     live.receive(frame);
     if (frame.op === "hello") {
       resendQueued();
+      if (!isUpToDate) void loadChunk(() => import("@/live/invalidation")).then(({ catchUp }) => catchUp(frame.heads));
       isUpToDate = true;
       void loadSeen();
       if (areSeenShown) void queryClient.invalidateQueries();

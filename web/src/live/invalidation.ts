@@ -1,6 +1,6 @@
 /** Invalidation: the query keys whose data an event changed. Keys are collected for a moment, so that a burst of events causes one fetch. */
 import type { QueryClient } from "@tanstack/react-query";
-import { queryClient, queryKeys } from "@/api/queries";
+import { overviewQuery, queryClient, queryKeys } from "@/api/queries";
 import { HUMAN } from "@/lib/participants";
 import { refreshChanged, refreshCounts, refreshTeams } from "@/live/deltas";
 import type { Event } from "@/live/log";
@@ -117,6 +117,16 @@ export function paused(task: () => void, pauseMs: number): () => void {
     if (isPaused) isDue = true;
     else run();
   };
+}
+
+/** Fetch again what changed between the first requests of the page and the beginning of its events; `heads` are the newest events at that time. */
+export async function catchUp(heads: Readonly<Record<string, number>>): Promise<void> {
+  const teams = await queryClient.ensureQueryData(overviewQuery).catch(() => []);
+  const behind = new Set(teams.filter((team) => team.head < (heads[team.id] ?? 0)).map((team) => team.id));
+  if (behind.size === 0) return;
+  void refreshTeams(behind);
+  const isOld = (part: unknown) => part === "conversation" || part === queryKeys.inbox[0] || behind.has(part as string);
+  void queryClient.invalidateQueries({ predicate: ({ queryKey }) => queryKey.some(isOld) });
 }
 
 /** Fetch again what these events have changed. */

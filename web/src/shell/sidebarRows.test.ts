@@ -9,6 +9,7 @@ const team = (name: string, minute: number, more: Partial<TeamOverview> = {}): T
   state: "running",
   trust: "standard",
   coordinator_id: `${name} c`,
+  head: 1,
   created_at: `2026-01-01T08:${String(minute).padStart(2, "0")}:00Z`,
   active_at: `2026-01-01T10:${String(minute).padStart(2, "0")}:30Z`,
   ended_at: null,

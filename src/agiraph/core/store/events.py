@@ -20,10 +20,12 @@ _DISORDER = timedelta(minutes=1)
 """How much later than its neighbours an event may be numbered: it waited for the team's lock."""
 _INSERT = "insert into events (place, type, at, data) values (:place, :type, :at, :data)"
 
-_HEADS = (
-    "select id, (select max(place) from events where place > t.number * 1099511627776"
-    " and place < (t.number + 1) * 1099511627776) from teams t"
+NEWEST = (
+    "(select max(place) from events where place > t.number * 1099511627776"
+    " and place < (t.number + 1) * 1099511627776)"
 )
+"""The place of the newest event of a row `t` of the teams."""
+_HEADS = f"select id, {NEWEST} from teams t"
 
 
 def _base(tx: Tx, team_id: TeamId) -> int:
@@ -46,13 +48,18 @@ def end(tx: Tx, team_id: TeamId) -> int:
 def heads(tx: Tx, *, archived: bool = False) -> dict[TeamId, int]:
     """Return the number of every team's newest event; with `archived`, of archived teams too."""
     rows = tx.all(_HEADS + ("" if archived else " where status <> 'archived'"))
-    return {row[0]: (row[1] or 0) & _SEQ_MASK for row in rows}
+    return {row[0]: seq_at(row[1]) for row in rows}
+
+
+def seq_at(place: int | None) -> int:
+    """Return the number of the event at a place among those of its team."""
+    return (place or 0) & _SEQ_MASK
 
 
 def heads_of(tx: Tx, first: TeamId, last: TeamId) -> dict[TeamId, int]:
     """Return the number of the newest event of each team whose id lies between two ids."""
     rows = tx.all(f"{_HEADS} where id >= :first and id <= :last", first=first, last=last)
-    return {row[0]: (row[1] or 0) & _SEQ_MASK for row in rows}
+    return {row[0]: seq_at(row[1]) for row in rows}
 
 
 def append(tx: Tx, team_id: TeamId, emitted: list[TeamEvent], *, end: int) -> list[Event]:

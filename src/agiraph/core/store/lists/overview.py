@@ -138,6 +138,8 @@ class TeamSummary:
     newest event."""
     ended_at: datetime | None
     """When its last goal ended; None: it has none that has ended."""
+    head: int
+    """The number of its newest event."""
     members: tuple[MemberSummary, ...]
     former_members: int
     """How many agents have left the team."""
@@ -164,7 +166,7 @@ _TEAMS = (
     " from events e where e.place > t.number * 1099511627776"
     " and e.place < (t.number + 1) * 1099511627776 and {counted}"
     " order by e.place desc limit 1), t.created_at)"
-    f" as active_at, {_GOAL_END} as ended_at, t.mode, {_GOAL}, {IS_STOPPED}"
+    f" as active_at, {_GOAL_END} as ended_at, {events.NEWEST}, t.mode, {_GOAL}, {IS_STOPPED}"
     " from teams t where {which}) found"
     f" order by active_at desc, id desc limit {MAX_TEAMS}"
 )
@@ -229,6 +231,7 @@ def read(
             created_at=from_micros(made),
             active_at=from_micros(active),
             ended_at=None if ended is None else from_micros(ended),
+            head=events.seq_at(newest),
             members=tuple(members[team]),
             former_members=former.get(team, 0),
             open_questions=sum(questions[team].values()),
@@ -238,7 +241,7 @@ def read(
             quiet_zone=zone,
             muted_until=None if muted is None else from_micros(muted),
         )
-        for team, name, status, trust, hours, zone, muted, made, active, ended, *_ in rows
+        for team, name, status, trust, hours, zone, muted, made, active, ended, newest, *_ in rows
     ]
 
 
