@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import agiraph
-from agiraph.core.domain.text.late_patterns import LatePattern
+from agiraph.late_patterns import LatePattern
 
 PACKAGE = Path(agiraph.__file__).parent
 FUNCTIONS = frozenset(

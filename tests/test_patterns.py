@@ -16,7 +16,7 @@ PUT_TOGETHER = {
     "api/routes/models.py: if re.fullmatch(form, key):": "forms of keys, from our own list",
     'features/mcp/commands.py: made = re.sub(rf"{begin}.*?(?=^[ \\t]*\\[|\\Z)", "", text, '
     "flags=re.MULTILINE | re.DOTALL)": "the person's own settings",
-    "core/domain/text/late_patterns.py: return re.compile(self._source, self._flags)": (
+    "late_patterns.py: return re.compile(self._source, self._flags)": (
         "patterns of other modules' constants, which are timed"
     ),
     'core/domain/text/quotations.py: exact = re.compile(f"{before}{pattern}{after}", '
@@ -35,6 +35,7 @@ PUT_TOGETHER = {
     "text[at:end])": "a name of bounded length",
     "models/wires/trained_calls.py: if not isinstance(name, str) or not re.fullmatch(_NAME, "
     "name):": "a name of bounded length",
+    "models/facts/prices.py: return re.search(what, name) is not None": "the package's own list",
     "redaction.py: data, count = re.subn(broken, _masked, data)": "escaped secrets of ours",
     'web/reading_hosts.py: return re.match(f"/{pattern}", path) is not None if slash else True': (
         "the person's own settings"

@@ -12,11 +12,12 @@ import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import IO, cast
 from urllib.parse import quote, quote_plus
+
+from agiraph.late_patterns import late
 
 PIPE_VARIABLE = "AGIRAPH_PIPE_VARIABLE_FD"
 """The environment variable that holds the number of the pipe with the secrets."""
@@ -37,7 +38,7 @@ _CONTEXT_BYTES = 64
 _MASK = b"[hidden]"
 _FIELD_NAME = re.compile("[a-z_]{1,40}")
 
-_LOOKS_SECRET = (
+_LOOKS_SECRET = late(
     r"\b(?:sk|pk|rk)[-_](?=[A-Za-z_-]{0,80}\d)[A-Za-z0-9_-]{16,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     r"|\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{40,}|\bglpat-[A-Za-z0-9_-]{18,}"
@@ -50,7 +51,8 @@ _LOOKS_SECRET = (
     # A password in words: only with a value that looks like one, not "the password is wrong".
     r"|(?i:\b(?:pass(?:word|phrase|wd)?|pwd|passwort|kennwort|api[ _-]?key|secret(?:[ _-]key)?|"
     r"access[ _-]?token|pin)\b\s*+(?:is|ist|=|:|lautet)\s*+[\"'`\u201c]?)"
-    r"(?=\S{0,80}[0-9])(?=\S{0,80}[A-Za-z!#$%&*?@^_-]|\d{4,8}\b)[^\s\"'`\u201d,;]{4,}"
+    r"(?=\S{0,80}[0-9])(?=\S{0,80}[A-Za-z!#$%&*?@^_-]|\d{4,8}\b)[^\s\"'`\u201d,;]{4,}",
+    re.DOTALL,
 )
 """What keys of common vendors, tokens, private keys and passwords in words look like."""
 
@@ -63,11 +65,6 @@ _changing = threading.Lock()
 """Held while the list of secrets changes: own tools may add a secret from a worker thread."""
 _numbers = count()
 _ENTERED = "entered key "
-
-
-@cache
-def _looks() -> re.Pattern[str]:
-    return re.compile(_LOOKS_SECRET, re.DOTALL)
 
 
 def is_secret(name: str) -> bool:
@@ -229,12 +226,12 @@ def _redacted_key(key: str) -> str:
 
 def looks_secret(text: str) -> bool:
     """Whether the text holds a secret of this process, or what looks like a key or a password."""
-    return redact(text) != text or _looks().search(text) is not None
+    return redact(text) != text or _LOOKS_SECRET.search(text) is not None
 
 
 def mask_secrets(text: str) -> str:
     """Return the text with secrets, and what looks like one, replaced by `[hidden]`."""
-    return _looks().sub("[hidden]", redact(text))
+    return _LOOKS_SECRET.sub("[hidden]", redact(text))
 
 
 def known() -> list[str]:

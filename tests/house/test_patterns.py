@@ -125,7 +125,7 @@ def uses_patterns(module: ast.Module) -> bool:
         match node:
             case ast.Import(names=names) if any(n.name in ("re", "regex") for n in names):
                 return True
-            case ast.ImportFrom(module="re" | "regex" | "agiraph.core.domain.text.late_patterns"):
+            case ast.ImportFrom(module="re" | "regex" | "agiraph.late_patterns"):
                 return True
             case _:
                 pass

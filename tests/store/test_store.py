@@ -200,7 +200,7 @@ async def test_verbs_queued_together_commit_as_one_group(sqlite_store: SqliteSto
     [
         ("insert into noted (what) values ('a')", sqlite3.IntegrityError),
         ("insert into nowhere values (1)", sqlite3.OperationalError),
-        ("insert into noted (what) values (:missing)", KeyError),
+        ("insert into noted (what) values (:missing)", sqlite3.ProgrammingError),
     ],
 )
 async def test_a_verb_that_fails_in_a_group_rolls_back_only_itself(

@@ -50,8 +50,10 @@ CHANGED: Changed = {
     ),
     "events.jsonl": (frozenset({"doubts"}), "doubts are points, and not one text"),
     "inbox": (
-        frozenset({"doubts", "fault", "fault_of"}),
-        "a message keeps doubts beside its text, and says which fault of a provider it is about",
+        frozenset({"doubts", "fault", "fault_of", "reason", "risks"})
+        | {"box", "team_name", "has_doubts"},
+        "a message keeps doubts beside its text, says which fault of a provider it is about, why "
+        "a call is made and what can go wrong; an item says where it stands",
     ),
     "threads/": (
         frozenset({"exit_code", "is_held_back", "is_repeated", "reminds_of", "sends_back"}),

@@ -1,4 +1,5 @@
-"""Server views: tokens, health, models and the state of a server, as the API returns them."""
+"""Server views: persons, tokens, health, models and the state of a server, as the API returns
+them."""
 
 from datetime import datetime
 from typing import Literal
@@ -13,6 +14,14 @@ from agiraph.core.domain.work import Lane
 
 FactOrigin = Literal["file", "server", "package", "assumed"]
 ProviderState = Literal["ready", "down", "no_key", "not_running"]
+
+
+class PersonView(View):
+    id: str
+    name: str
+    away_until: datetime | None = Field(description="Until when they are away; null: they are not.")
+    zone: str = Field(description="Their time zone, such as Europe/Berlin; empty: not known.")
+    channels: list[str] = Field(description="The names of the channels that reach them.")
 
 
 class NumberFact(View):

@@ -225,14 +225,6 @@ class TeamOverview(View):
     )
 
 
-class PersonView(View):
-    id: str
-    name: str
-    away_until: datetime | None = Field(description="Until when they are away; null: they are not.")
-    zone: str = Field(description="Their time zone, such as Europe/Berlin; empty: not known.")
-    channels: list[str] = Field(description="The names of the channels that reach them.")
-
-
 class AgentView(View):
     id: str
     team_id: str

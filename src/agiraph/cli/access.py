@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
-from agiraph.api.server_views import TokenView
-from agiraph.api.views import PersonView
+from agiraph.api.server_views import PersonView, TokenView
 from agiraph.cli.session import Columns, Told, command, connected, group, listing, printing, shown
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.access import SCOPES, Scope

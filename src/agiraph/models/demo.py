@@ -199,7 +199,7 @@ class DemoModel:
         if not word_s:
             return on_delta(text)
         await self.clock.sleep(_PAUSE_WORDS * word_s)
-        for word in re.findall(r"\s*\S+\s*", text):
+        for word in re.findall(r"\S+\s*", text):
             await self.clock.sleep(word_s)
             on_delta(word)
 

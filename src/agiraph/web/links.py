@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 from agiraph.web.addresses import parse
 
 URL = late(r"""https?://[^\s<>"'`\\^{}|]+""", re.IGNORECASE)

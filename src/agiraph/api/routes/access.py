@@ -10,8 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from agiraph.api.access_control import COOKIE
 from agiraph.api.deps import After, ApiDep, CallerDep, Depends, Limit, Moment, PersonDep, Query
 from agiraph.api.routing import Body, Router
-from agiraph.api.server_views import IssuedToken, LinkView, TokenView
-from agiraph.api.views import PersonView
+from agiraph.api.server_views import IssuedToken, LinkView, PersonView, TokenView
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.access import AuditEntry, Scope
 from agiraph.core.services import access

@@ -9,7 +9,7 @@ import re
 from typing import Any, cast
 
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 _FRONT = late(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)(.*)\Z", re.DOTALL)
 _ENTRIES = late(

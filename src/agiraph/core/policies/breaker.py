@@ -12,7 +12,6 @@ import orjson
 
 from agiraph.core.domain.chat import WAITS, ToolSpec, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed, Finished
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.text.spoken import ends_in_question
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
@@ -20,6 +19,7 @@ from agiraph.core.policies.loops import Loops
 from agiraph.core.services.lifecycle.journal import SystemNote
 from agiraph.core.tools.base import Tool
 from agiraph.core.tools.calls.synonyms import SYNONYMS, folded
+from agiraph.late_patterns import late
 
 UNKNOWN = "unknown"
 """The name of a written call whose tool cannot be told."""

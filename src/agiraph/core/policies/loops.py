@@ -14,11 +14,11 @@ import orjson
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Transcript, Turn
 from agiraph.core.domain.outcomes import Failed
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import StopReason
 from agiraph.core.services.lifecycle.journal import SystemNote
 from agiraph.core.tools.base import Tool
+from agiraph.late_patterns import late
 
 _EXAMINED = 4000
 """Characters of an answer that are compared, half from its beginning and half from its end."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.core.domain.records.doubts import Doubt
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.tools import ToolProperties
 from agiraph.core.domain.work import LineKind, WorkNode
 from agiraph.core.run_context import RunContext
+from agiraph.late_patterns import late
 
 _BARE_ENDINGS = (
     "md txt rst csv tsv json jsonl yaml yml toml ini xml html htm tex pdf doc docx xls xlsx ppt"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agiraph.core.domain.sections import entry
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
+from agiraph.late_patterns import late
 from agiraph.models.base import Model, OnDelta, Reply, Request, parts_of
 from agiraph.models.vendors import VENDOR_BY_NAME, price_list_id
 

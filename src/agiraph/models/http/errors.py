@@ -14,7 +14,7 @@ from agiraph.core.domain.errors import (
     ModelUnavailable,
     QuotaSpent,
 )
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 _NOT_CHARGED = frozenset(range(400, 500)) - {408, 499} | {503, 529}
 """Statuses with which a server refuses a request before a model works on it. Other errors may come

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from agiraph.core.domain.chat import Attachment, ToolCall, ToolSpec, Turn
 from agiraph.core.domain.errors import CallGarbled, ModelError, ModelRefused, ModelUnavailable
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Effort
+from agiraph.late_patterns import late
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.models.http.connection import Body
 from agiraph.models.options import merged

@@ -4,8 +4,8 @@ from dataclasses import field
 from typing import Any, cast
 
 from agiraph.core.domain.errors import ModelRepeats
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
+from agiraph.late_patterns import late
 
 CHECK_EVERY_CHARS = 2_000
 """New characters between two checks: a check costs microseconds, and a chunk has few characters."""

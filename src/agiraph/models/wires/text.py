@@ -42,9 +42,9 @@ from agiraph.core.domain.chat import (
     Turn,
 )
 from agiraph.core.domain.ids import ThreadId
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
 from agiraph.core.prompts import prompt
+from agiraph.late_patterns import late
 from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.wires.text_calls import (
     ReplyParser,

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from agiraph.core.domain.chat import ToolCall, Transcript
 from agiraph.core.domain.text.json_text import object_in, value_at
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
+from agiraph.late_patterns import late
 from agiraph.models.base import Model, OnDelta, Reply, Request
 from agiraph.models.options import TrainedForm
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 from agiraph.sandbox.gate.exchange import Exchange, pieces_of
 from agiraph.sandbox.gate.http_messages import CHUNK_BYTES
 from agiraph.sandbox.gate.rules import Denied, Endpoint

@@ -2,8 +2,8 @@
 
 from urllib.parse import urlsplit
 
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import dataclass
+from agiraph.late_patterns import late
 from agiraph.sandbox.gate.exchange import Exchange, pieces_of
 from agiraph.sandbox.gate.http_messages import Request
 from agiraph.sandbox.gate.rules import Denied

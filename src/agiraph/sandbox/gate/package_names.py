@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 Ecosystem = Literal["python", "npm", "cargo"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agiraph.core.domain.provenance.labels import CLEAN, Label
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 MARK_CHARACTERS = 16
 """Hexadecimal digits of a mark."""

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import orjson
 
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 MAX_DEPTH = 64
 """JSON that is nested deeper would exhaust Python's stack when it is stored or shown."""

@@ -2,7 +2,7 @@
 
 import re
 
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 _SCRIPTS = (
     ("Japanese", late(r"[\u3040-\u30ff]")),

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 from agiraph.core.domain.ids import TeamId
 from agiraph.core.domain.provenance.labels import Label
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
+from agiraph.late_patterns import late
 
 PassageKind = Literal["note", "page", "insight", "report"]
 

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.fence import enclose_foreign
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.text.passages import is_unspaced, words
+from agiraph.late_patterns import late
 
 LONGEST_OWN = 600
 """Characters that a message may quote before the quoted words count as somebody else's."""

@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 from agiraph.core.domain.text.fence import without_marks
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 MARKS = "?\u037e\u055e\u061f\u1367\u2047\u2048\u2049\u203d\u2e2e\ua60f\ua6f7\ufe16\ufe56\uff1f"
 """Question marks of Latin and Greek, Armenian, Arabic, Ethiopic, Vai, Bamum and Chinese text, and

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from agiraph.core.domain.errors import Refused
-from agiraph.core.domain.text.late_patterns import late
+from agiraph.late_patterns import late
 
 MAX_AHEAD = timedelta(days=3660)
 """How far ahead anything may be scheduled."""

@@ -16,7 +16,6 @@ from agiraph.core.domain.messages import NEEDS_ANSWER, Decision, Draft, Message
 from agiraph.core.domain.provenance.grants import REACH_LASTS, Grant, GrantKind
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text import fence, quotations
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.work import WaitingOn
 from agiraph.core.services.board import labels, requests, waiting
 from agiraph.core.services.board.feature_verbs import verbs_of
@@ -29,6 +28,7 @@ from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.nodes import NODES
 from agiraph.core.store.teams import AGENTS, TEAMS, coordinator
 from agiraph.core.store.tx import Tx
+from agiraph.late_patterns import late
 from agiraph.redaction import redact
 
 REFUSED = "The human refused this call."

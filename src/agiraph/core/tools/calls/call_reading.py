@@ -22,12 +22,12 @@ from agiraph.core.domain.text.json_text import (
     objects_in_a_row,
     repaired,
 )
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
 from agiraph.core.tools.base import CUT_OFF, WAIT, Tool
 from agiraph.core.tools.calls import on_demand
 from agiraph.core.tools.calls.schemas import whole_schema
 from agiraph.core.tools.calls.synonyms import ELSEWHERE, SYNONYMS, folded
+from agiraph.late_patterns import late
 
 MOST_BYTES = 256 * 1024
 """Bytes of JSON that the arguments of one call may have: they are sent again with every turn."""

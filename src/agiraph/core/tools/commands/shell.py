@@ -19,7 +19,6 @@ from agiraph.core.domain.provenance.grants import Grant
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
 from agiraph.core.domain.provenance.sinks import Sink, WayOut, verdict
 from agiraph.core.domain.text.fence import enclose_foreign
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.tools import EVERY_ROLE
 from agiraph.core.home.layout import UPLOADS
 from agiraph.core.run_context import RunContext
@@ -31,6 +30,7 @@ from agiraph.core.tools.commands import command_gate, private_sends
 from agiraph.core.tools.commands.command_gate import CommandGate
 from agiraph.core.tools.files import given_folders
 from agiraph.core.tools.files.file_labels import PAGES, RESULTS
+from agiraph.late_patterns import late
 from agiraph.sandbox import commands, sandbox
 from agiraph.sandbox.command_output import SHOWN_BYTES
 from agiraph.sandbox.commands import CommandResult

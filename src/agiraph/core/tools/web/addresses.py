@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from agiraph.core.domain.chat import AGAIN, ToolCall, Turn
 from agiraph.core.domain.ids import SYSTEM
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.run_context import RunContext
 from agiraph.core.services.board import team_hosts
 from agiraph.core.store import nodes
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.texts import passages
 from agiraph.core.store.tx import Tx
+from agiraph.late_patterns import late
 from agiraph.web import links
 
 Origin = Literal["given", "found", "link", "opened_before", "made_up"]

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.text.passages import is_unspaced
 from agiraph.core.domain.value import dataclass
+from agiraph.late_patterns import late
 
 SHORTEST_NEAREST = 40
 """The fewest characters of a page that are compared with a quotation that is not on it."""

@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import unescape
 from typing import Literal
 
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
 from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.page_quotes import Normal, has_words
 from agiraph.features.research.model.sentences import Quotation, Unit, quotations, units
+from agiraph.late_patterns import late
 
 FaultKind = Literal["unknown_id", "uncited", "not_in_quotes", "foreign_url"]
 MOST_DESCRIBED = 40

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal
 
-from agiraph.core.domain.text.late_patterns import late
 from agiraph.core.domain.value import value
+from agiraph.late_patterns import late
 
 UnitKind = Literal["sentence", "heading", "row", "code"]
 
