@@ -279,8 +279,8 @@ _MODULES = {
     "agiraph.api.server_views": (
         "EmergencyStopView", "ExaminationView", "HealthView", "IssuedToken", "LinkView",
         "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "OperationsView",
-        "ProviderStatusView", "ProviderView", "ResumedView", "SetupView", "StatusView",
-        "TokenView", "WorkStopView",
+        "PersonView", "ProviderStatusView", "ProviderView", "ResumedView", "SetupView",
+        "StatusView", "TokenView", "WorkStopView",
     ),
     "agiraph.client": ("Client", "ConnectionLost", "Frame", "ReplyDelta", "Resync"),
     "agiraph.client.features": ("EventLogPage",),

@@ -318,6 +318,7 @@ async def test_a_person_can_message_a_worker_directly(visit: Visit) -> None:
     team = await desk.found("Research it")
     await gate.reached()
 
+    await desk.open(f"/t/{team['id']}")
     await members(page).get_by_role("link", name="Alice").click()
     await say(page, "Only the prices.")
     reply = thread(page).get_by_role("article").filter(has_text="alice here:")
