@@ -1,3 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{L as t,R as n}from"./libraries-H5LK6gJf.js";import{t as r}from"./highlight-DXk_4yZa.js";var i=e(n(),1),a=t(),o=(0,i.memo)(function({text:e,language:t}){let n=(0,i.useMemo)(()=>Array.from({length:e.replace(/\n$/,``).split(`
-`).length},(e,t)=>t+1).join(`
-`),[e]),o=(0,i.useMemo)(()=>r(e,t),[e,t]);return(0,a.jsxs)(`div`,{className:`flex p-4 font-mono text-xs leading-[19px]`,children:[(0,a.jsx)(`pre`,{"aria-hidden":!0,className:`tabular shrink-0 pr-4 text-right text-ink-3 select-none`,children:n}),(0,a.jsx)(`pre`,{className:`scroll min-w-0 flex-1`,tabIndex:0,role:`region`,"aria-label":`Source`,children:(0,a.jsx)(`code`,{children:o})})]})});export{o as default};

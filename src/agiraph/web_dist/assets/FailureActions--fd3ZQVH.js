@@ -1,1 +1,0 @@
-export{t as ChangeModel,n as EnterKey,r as default}from"./FailureActions-BHtwmwP4.js";

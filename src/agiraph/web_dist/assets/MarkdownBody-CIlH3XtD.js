@@ -1,1 +1,0 @@
-export{t as HTML_PLUGINS,r as components,n as default,i as isQuick,a as safeUrl,o as splitBlocks}from"./MarkdownBody-C9wq8c7U.js";

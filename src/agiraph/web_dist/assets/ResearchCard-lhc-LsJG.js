@@ -1,0 +1,1 @@
+export{t as default}from"./ResearchCard-BEcW-Ez6.js";

@@ -1,1 +1,0 @@
-import{Rr as e,Ur as t}from"./frame-BtJRIDni.js";import{A as n}from"./libraries-H5LK6gJf.js";var r=n({queryKey:[`models`],queryFn:()=>t(e.GET(`/api/models`))});export{r as t};

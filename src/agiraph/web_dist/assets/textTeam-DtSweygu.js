@@ -1,0 +1,1 @@
+import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{L as t}from"./libraries-D8sihOXK.js";var n=(0,e(t(),1).createContext)(null);export{n as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{R as t}from"./libraries-H5LK6gJf.js";var n=(0,e(t(),1).createContext)(null);export{n as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{R as t}from"./libraries-H5LK6gJf.js";var n=e(t(),1);function r(e){let t=`(max-width: ${e-.02}px)`;return(0,n.useSyncExternalStore)(e=>{let n=matchMedia(t);return n.addEventListener(`change`,e),()=>n.removeEventListener(`change`,e)},()=>matchMedia(t).matches)}export{r as t};

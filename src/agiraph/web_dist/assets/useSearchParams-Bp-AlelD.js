@@ -1,0 +1,1 @@
+import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{C as t,L as n,S as r}from"./libraries-D8sihOXK.js";var i=e(n(),1);function a(){let e=t({strict:!1}),n=r(),a=(0,i.useCallback)((e,t=!1)=>void n({to:`.`,replace:t,search:(t=>({...t,...e}))}),[n]);return[Object.fromEntries(Object.entries(e).map(([e,t])=>[e,t===void 0?void 0:String(t)])),a]}export{a as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{C as t,R as n,w as r}from"./libraries-H5LK6gJf.js";var i=e(n(),1);function a(){let e=r({strict:!1}),n=t(),a=(0,i.useCallback)((e,t=!1)=>void n({to:`.`,replace:t,search:(t=>({...t,...e}))}),[n]);return[Object.fromEntries(Object.entries(e).map(([e,t])=>[e,t===void 0?void 0:String(t)])),a]}export{a as t};

@@ -1,0 +1,1 @@
+import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{L as t}from"./libraries-D8sihOXK.js";var n=e(t(),1),r=150;function i(e){let[t,i]=(0,n.useState)(``);return(0,n.useEffect)(()=>{let t=setTimeout(()=>i(e),r);return()=>clearTimeout(t)},[e]),t}export{i as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./rolldown-runtime-COiEfhsA.js";import{R as t}from"./libraries-H5LK6gJf.js";var n=e(t(),1),r=150;function i(e){let[t,i]=(0,n.useState)(``);return(0,n.useEffect)(()=>{let t=setTimeout(()=>i(e),r);return()=>clearTimeout(t)},[e]),t}export{i as t};
