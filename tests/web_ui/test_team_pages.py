@@ -117,6 +117,7 @@ async def test_the_members_of_a_team_are_one_press_away(visit: Visit) -> None:
     await tabs(page).get_by_role("link", name="Cost").click()
     await page.keyboard.press("Control+k")
     await page.keyboard.type("robin")
+    await page.get_by_role("option", name="Robin").first.wait_for()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Robin")
 
