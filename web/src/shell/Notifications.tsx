@@ -229,7 +229,7 @@ function QuestionToast({ id, onClose }: { id: string; onClose: () => void }) {
       </div>
       {late && <LateNote />}
       <ReadGate>
-        <div tabIndex={0} role="group" aria-label="Question" className="scroll scroll-shade -mx-2 max-h-[45vh] px-2 pb-1 text-sm">
+        <div tabIndex={0} role="group" aria-label="Question" className="scroll scroll-shade -mx-2 max-h-[56vh] px-2 pb-1 text-sm">
           <QuestionBody text={message.text} kind={kind} message={message} />
         </div>
         <AnswerForm id={message.id} kind={kind} options={message.options} onDone={onClose} />

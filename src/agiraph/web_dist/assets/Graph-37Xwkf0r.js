@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-ij-nOY5J.js";

@@ -1,0 +1,1 @@
+export{t as default}from"./ResearchCard-B6HkMF_S.js";

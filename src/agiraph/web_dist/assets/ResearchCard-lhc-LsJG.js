@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-BEcW-Ez6.js";
