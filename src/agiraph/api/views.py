@@ -72,7 +72,7 @@ V = TypeVar("V", bound=View)
 
 
 def of_domain(view: type[V]) -> type[V]:
-    """Mark a view with domain classes in it: the docstrings of those describe their fields."""
+    """Let the API's schema describe fields of domain classes in this view by their docstrings."""
     # Once the class is made: pydantic would parse this file for docstrings of its own fields.
     view.model_config["use_attribute_docstrings"] = True
     return view

@@ -45,7 +45,7 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
 
 
 class LateModule:
-    """Stands for a module that is imported when something of it is first used."""
+    """Takes the place of a module, and imports it when one of its names is first used."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -506,7 +506,7 @@ class Folder:
 
 
 def _explain(folder: Folder, rel: str, error: OSError, kind: str = "file") -> NoReturn:
-    """Raise what tells a model what to do, for an error of the kernel at a path in a folder."""
+    """Raise an error of ours for an OSError at this path; its message says what to do instead."""
     if isinstance(error, FileNotFoundError):
         where = f"It was looked for in {folder.called}; list_files shows what there is."
         raise NotFound(kind, rel, known=where) from error

@@ -75,8 +75,8 @@ class Loaded(NamedTuple):
     trusted: frozenset[str]
     """Sources that a person trusts: text from them does not label a thread."""
     told: tuple[Any, ...]
-    """What features need to tell a new thread, in the order of their tellers; loaded only for a
-    node without turns."""
+    """What each feature has loaded for its sections of a new thread's prompt, in the features'
+    order; only for a node without turns."""
     label: Label
     """The label of the task, its messages and the work that it builds on; loaded with these."""
     team_state: TeamState | None
