@@ -98,7 +98,8 @@ async def test_acts_are_shown_undone_and_changed_in_all_windows(
         await expect(line(each, dentist)).to_contain_text("undone")
         await expect(line(each, dentist).get_by_role("button")).to_have_count(0)
     answered = line(page, f"Answered “{QUESTION}")
-    await answered.get_by_role("button", name="Undo").click()
+    # The list moves while the stopped work leaves it: a pointer may miss, a key does not.
+    await answered.get_by_role("button", name="Undo").press("Enter")
     await expect(answered).to_contain_text("undone")
     card = thread(page).get_by_role("group", name="Coordinator asks").filter(has_text=QUESTION)
     await expect(card.get_by_role("button", name="Answer")).to_be_visible()
