@@ -17,7 +17,8 @@ from agiraph.testing import World, call, says
 from tests.services.stages import BEGIN, creates, waits
 from tests.services.teams import add_child, found_waiting_team
 
-S, R = NodeStatus, StopReason
+S = NodeStatus
+R = StopReason
 AGAIN = "[Runtime] This work was stopped. A person starts it again: go on where you were."
 
 
@@ -64,7 +65,7 @@ async def test_a_stopped_task_goes_on_with_what_was_stopped_below_it(world: Worl
 
     turns = await world.turns(done)
 
-    def start(tx: Tx, goal: NodeId) -> tuple[WorkNode, list[S]]:
+    def start(tx: Tx, goal: NodeId) -> tuple[WorkNode, list[NodeStatus]]:
         started = restarts.start(tx, goal, by=OWNER)
         return started, [NODES.get(tx, each).status for each in (first, then, last)]
 

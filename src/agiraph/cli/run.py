@@ -29,6 +29,7 @@ from agiraph.redaction import environment
 
 if TYPE_CHECKING:
     from agiraph.api.views import MessageView, TeamView
+    from agiraph.core.run_context import RunContext
 
 SENDING_TIMEOUT_S = 10
 """How long a run waits at its end for messages to channels."""
@@ -117,9 +118,13 @@ async def refuse_unfit(models: Catalogue, name: str) -> str:
 @contextlib.asynccontextmanager
 async def opened(settings: Settings, console: Console) -> AsyncGenerator[Run]:
     """Open the runtime of these settings, to work on one goal in this process."""
+
+    def show(of: RunContext, words: str) -> None:
+        running.progress.show_delta(of.lease.thread_id, words)
+
     runtime = await Runtime.of_settings(
         settings,
-        on_delta=lambda of, words: running.progress.show_delta(of.lease.thread_id, words),
+        on_delta=show,
         demo_s=DEMO_S if settings.demo_s is None else settings.demo_s,
     )
     running = Run(runtime, settings, console)

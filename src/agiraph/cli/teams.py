@@ -228,7 +228,7 @@ async def status() -> Told:
     """Show the running server: its version, what fails, and how commands are confined."""
     async with connected() as client:
         found, listed = await client.status(), await client.teams()
-    states = Counter(team.state for team in listed)
+    states: Counter[TeamState] = Counter(team.state for team in listed)
     of_teams = ", ".join(f"{states[state]} {state_words(state)}" for state in states)
     lines = _status(client.url, found)
     return found, "\n".join([*lines, f"  teams: {of_teams}"] if of_teams else lines)

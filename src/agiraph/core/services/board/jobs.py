@@ -71,16 +71,21 @@ def held(tx: Tx, page: Sequence[WorkNode]) -> dict[NodeId, HeldBy]:
     if not waiting:
         return {}
     team = TEAMS.get(tx, waiting[0].team_id)
-    of_all = "all_stopped" if work_stop.find(tx) else _HELD_WITH_TEAM.get(team.status)
+    of_all: HeldBy | None = (
+        "all_stopped" if work_stop.find(tx) else _HELD_WITH_TEAM.get(team.status)
+    )
     if of_all is not None:
-        return dict.fromkeys((node.id for node in waiting), of_all)
+        return {node.id: of_all for node in waiting}
     needs: dict[NodeId, list[NodeStatus]] = defaultdict(list)
     for node_id, status in dependencies.unmet_of_pending(tx, team.id):
         needs[node_id].append(status)
     above = {node.parent_id or node.payer_id for node in waiting}
     spent = {a for a in above if a is not None and budgets.exhausted_above(tx, NODES.get(tx, a))}
-    found = {n.id: _held(n, needs[n.id], (n.parent_id or n.payer_id) in spent) for n in waiting}
-    return {node_id: by for node_id, by in found.items() if by is not None}
+    found: dict[NodeId, HeldBy] = {}
+    for node in waiting:
+        if by := _held(node, needs[node.id], (node.parent_id or node.payer_id) in spent):
+            found[node.id] = by
+    return found
 
 
 _HELD_WITH_TEAM: dict[TeamStatus, HeldBy] = {
