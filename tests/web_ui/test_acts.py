@@ -59,10 +59,11 @@ async def desk(
 
 async def say(page: Page, text: str) -> None:
     before = await page.get_by_label("What this reply did").count()
+    await page.locator("#composer").fill(text)
+    # A question that comes after the words are there does not take them.
     instead = page.get_by_role("button", name="Write a message instead")
     if await instead.count():
         await instead.click()
-    await page.locator("#composer").fill(text)
     await page.locator("#composer").press("Enter")
     await expect(page.get_by_label("What this reply did")).to_have_count(before + 1)
 
@@ -106,7 +107,16 @@ async def test_acts_are_shown_undone_and_changed_in_all_windows(
     tea = line(page, "Remembered: Drinks tea with milk")
     await tea.get_by_role("button", name="Change").click()
     await page.get_by_label("What to remember instead").fill("Drinks tea without milk")
-    await page.keyboard.press("Enter")
+    # Words that scroll out of view are kept.
+    await thread(page).press("Home")
+    await page.set_viewport_size({"width": 1440, "height": 420})
+    await expect(page.get_by_label("What to remember instead")).to_have_count(0)
+    await thread(page).press("End")
+    await expect(page.get_by_label("What to remember instead")).to_have_value(
+        "Drinks tea without milk"
+    )
+    await page.set_viewport_size({"width": 1440, "height": 900})
+    await page.get_by_label("What to remember instead").press("Enter")
     await expect(tea).to_contain_text("undone")
     known = await opened.up.ask("GET", f"/agents/{team['coordinator_id']}/memories")
     assert [memory["content"] for memory in known] == ["Drinks tea without milk"]

@@ -165,3 +165,20 @@ async def test_scrolling_up_loads_older_messages_and_moves_nothing_that_is_read(
             assert abs(after["top"] - before["top"]) <= 2
             grown += after["length"] > before["length"] + 2000
         assert grown >= 1
+
+
+async def test_who_writes_while_reading_back_sees_their_message(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with (
+        serving(tmp_path / "home", clock=SystemClock()) as served,
+        watched(browser, served.origin) as (page, _),
+    ):
+        await page.goto(await _told(served))
+        await _said(page, f"Report {COUNT - 1}.").wait_for()
+        await page.locator("#thread").hover()
+        await page.mouse.wheel(0, -8000)
+        await page.get_by_role("button", name="To the end").wait_for()
+        await page.locator("#composer").fill("Is the bell rung?")
+        await page.locator("#composer").press("Enter")
+        await expect(_said(page, "Is the bell rung?")).to_be_in_viewport()

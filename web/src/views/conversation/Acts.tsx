@@ -1,6 +1,6 @@
 /** Acts: what a reply did besides its words, in the runtime's words under it. Each line can be undone, and most can be changed. */
 import { AlarmClock, Ban, Brain, CalendarClock, CirclePlay, CornerDownRight, Eraser, type LucideIcon, MessageCircleReply } from "lucide-react";
-import { type FormEvent, useId, useRef, useState } from "react";
+import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { queryClient, queryKeys } from "@/api/queries";
 import { cx } from "@/lib/cx";
@@ -10,8 +10,6 @@ import { useComposer } from "@/views/composer/composerState";
 import { Literal } from "@/reading/Literal";
 
 type Act = Schemas["ActView"];
-
-/** What the lines under a reply mean, and what it means that there is none. */
 
 const ICONS: Record<Act["kind"], LucideIcon> = {
   told: CornerDownRight,
@@ -33,6 +31,9 @@ const CHANGES: Partial<Record<Act["kind"], "here" | "composer">> = {
   remembered: "here",
 };
 
+/** The words of changes that are being written, by message and place: a line that is scrolled out of view leaves the page. */
+const begun = new Map<string, string>();
+
 const undo = (message: string, place: number) => unwrap(api.POST("/api/messages/{message}/acts/{place}/undo", { params: { path: { message, place } } }));
 
 export function Acts({ message, acts, agentId }: { message: string; acts: readonly Act[]; agentId: string }) {
@@ -47,7 +48,8 @@ export function Acts({ message, acts, agentId }: { message: string; acts: readon
 
 function ActLine({ act, message, place, agentId }: { act: Act; message: string; place: number; agentId: string }) {
   const [isBusy, setIsBusy] = useState(false);
-  const [isEditing, setIsEditing] = useState(false);
+  const key = `${message} ${place}`;
+  const [isEditing, setIsEditing] = useState(begun.has(key));
   const [problem, setProblem] = useState("");
   const line = useRef<HTMLLIElement>(null);
   const textId = useId();
@@ -73,10 +75,15 @@ function ActLine({ act, message, place, agentId }: { act: Act; message: string; 
   };
   // The button with the focus goes away: the line that says so takes it.
   const undoOnly = () => void undoAnd().then((isDone) => isDone && line.current?.focus({ preventScroll: true }));
+  const write = (words: string) => begun.set(key, words);
+  const leave = () => {
+    begun.delete(key);
+    setIsEditing(false);
+  };
   const change = () => (how === "here" ? setIsEditing(true) : void undoAnd(() => useComposer.getState().putBefore(agentId, act.words)));
   const save = async (words: string) => {
     if (!(await undoAnd(() => replaced(act, agentId, words)))) return;
-    setIsEditing(false);
+    leave();
     line.current?.focus({ preventScroll: true });
   };
   return (
@@ -102,7 +109,7 @@ function ActLine({ act, message, place, agentId }: { act: Act; message: string; 
           )}
         </div>
       </div>
-      {isEditing && !act.is_undone && <Editor act={act} isBusy={isBusy} onSave={(words) => void save(words)} onCancel={() => setIsEditing(false)} />}
+      {isEditing && !act.is_undone && <Editor act={act} begun={begun.get(key)} isBusy={isBusy} onWrite={write} onSave={(words) => void save(words)} onCancel={leave} />}
       {problem && (
         <p role="alert" dir="auto" className="text-fail">
           {problem}
@@ -114,15 +121,16 @@ function ActLine({ act, message, place, agentId }: { act: Act; message: string; 
 
 const SMALL = "h-6 px-1.5 underline decoration-line-2 underline-offset-2";
 
-function Editor({ act, isBusy, onSave, onCancel }: { act: Act; isBusy: boolean; onSave: (words: string) => void; onCancel: () => void }) {
-  const [words, setWords] = useState(act.words);
+function Editor({ act, begun, isBusy, onWrite, onSave, onCancel }: { act: Act; begun?: string; isBusy: boolean; onWrite: (words: string) => void; onSave: (words: string) => void; onCancel: () => void }) {
+  const [words, setWords] = useState(begun ?? act.words);
+  useEffect(() => void onWrite(words), [words]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (words.trim()) onSave(words.trim());
   };
   return (
     <form onSubmit={submit} onKeyDown={(event) => event.key === "Escape" && (event.stopPropagation(), onCancel())} className="my-1 flex max-w-[640px] flex-wrap gap-2">
-      <Input autoFocus value={words} dir="auto" aria-label={act.kind === "answered" ? "Another answer" : "What to remember instead"} onChange={(event) => setWords(event.target.value)} className="min-w-0 flex-1 basis-60" />
+      <Input autoFocus={begun === undefined} value={words} dir="auto" aria-label={act.kind === "answered" ? "Another answer" : "What to remember instead"} onChange={(event) => setWords(event.target.value)} className="min-w-0 flex-1 basis-60" />
       <Button type="submit" variant="primary" className="h-9" disabled={isBusy || !words.trim() || words.trim() === act.words.trim()}>
         Save
       </Button>

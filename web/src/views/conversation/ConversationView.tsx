@@ -1,6 +1,6 @@
 /** ConversationView: a virtualized list of an agent's messages, tool calls and events. It stays at the end while the person reads there. */
 import { useQuery } from "@tanstack/react-query";
-import { useVirtualizer } from "@tanstack/react-virtual";
+import { elementScroll, useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, MessageCircle } from "lucide-react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useShallow } from "zustand/shallow";
@@ -107,6 +107,7 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
     const built = buildItems({ messages: messages ?? [], rows, unsent, hasEarlier, firstUnread: newFrom, view, nodes, opened, at });
     return mates === null || mates.before.size === 0 ? built : built.flatMap((item): Shown[] => [...(item.kind === "row" ? (mates.before.get(item.row.key) ?? NO_MATES).map((mate) => toItem(mate, item.key)) : []), item]);
   }, [messages, rows, unsent, hasEarlier, newFrom, view, nodes, opened, at, mates]);
+  const sent = unsent.at(-1)?.clientId;
 
   const tail = useMemo((): Tail[] => {
     const isFolded = liveFoldOf(items) !== undefined;
@@ -134,7 +135,7 @@ export function ConversationView({ team, agent, agents, at, words, view, expandT
           </EmptyState>
         </div>
       ) : (
-        <Scroller key={agent.id} items={items} tail={tail} isAtWork={isAtWork} rows={rows} at={at} words={words} team={team} agent={agent} messages={messages} onFold={fold} />
+        <Scroller key={agent.id} items={items} tail={tail} isAtWork={isAtWork} rows={rows} at={at} words={words} sent={sent} team={team} agent={agent} messages={messages} onFold={fold} />
       )}
     </TeamContext>
   );
@@ -167,13 +168,15 @@ interface ScrollerProps {
   rows: readonly Row[];
   at?: string;
   words?: string[];
+  /** The newest message that this page is sending. */
+  sent?: string;
   team: Team;
   agent: Agent;
   messages: Message[];
   onFold: (key: string, isOpen: boolean) => void;
 }
 
-function Scroller({ items, tail, isAtWork, rows, at, words, team, agent, messages, onFold }: ScrollerProps) {
+function Scroller({ items, tail, isAtWork, rows, at, words, sent, team, agent, messages, onFold }: ScrollerProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setIsAtEnd] = useState(true);
   const [seenKey, setSeenKey] = useState<string | undefined>();
@@ -197,6 +200,13 @@ function Scroller({ items, tail, isAtWork, rows, at, words, team, agent, message
     directDomUpdates: true,
     // Rows are rendered ahead of the visible part (overscan), so a synchronous render on each scroll event is not needed.
     useFlushSync: false,
+    // What the virtualizer moves is nobody who scrolls up. The person may have scrolled before, with the event still to come.
+    scrollToFn: (offset, options, of) => {
+      const element = scroller.current;
+      if (element) updatePinned(element);
+      elementScroll(offset, options, of);
+      if (element) lastScrollTop.current = element.scrollTop;
+    },
     onChange: (now) => {
       if (now.getTotalSize() !== lastTotalSize.current) scrollToEndIfPinned();
       lastTotalSize.current = now.getTotalSize();
@@ -235,6 +245,7 @@ function Scroller({ items, tail, isAtWork, rows, at, words, team, agent, message
     updatePinned(element);
     if (!isPinned.current) return;
     element.scrollTop = element.scrollHeight;
+    lastScrollTop.current = element.scrollTop;
   };
   // Start at the end, or at the message that the URL names.
   const scrolledTo = useRef<string | null>(null);
@@ -275,6 +286,12 @@ function Scroller({ items, tail, isAtWork, rows, at, words, team, agent, message
     setIsAtEnd(true);
     scrollToEndIfPinned();
   };
+  // Who writes wants to see it, and what comes of it.
+  const shownSent = useRef(sent);
+  useLayoutEffect(() => {
+    if (sent !== undefined && sent !== shownSent.current) jumpToEnd();
+    shownSent.current = sent ?? shownSent.current;
+  }, [sent]);
   const [hasEarlier, firstRow] = [items[0]?.kind === "earlier", items.find((item) => item.kind === "row")?.key];
   // Where the person reads: a row in view, and its distance from the top edge. Not the first row: it may lose its name or its day to what comes above.
   const anchor = useRef<{ key: React.Key; delta: number } | null>(null);
