@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         GrantView,
         InboxCounts,
         InboxRows,
+        RulesPreview,
     )
     from agiraph.api.feature_views.channels import ChannelView, PairingView
     from agiraph.api.feature_views.extensions import (
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
         MessageView,
         NodeDetail,
         NodeView,
-        RulesPreview,
         StageView,
         TeamOverview,
         TeamSettingsView,
@@ -261,7 +261,7 @@ _VIEWS = "agiraph.api.views"
 _MODULES = {
     "agiraph.api.decision_views": (
         "BulkOutcome", "BulkView", "DecidedView", "DigestEntry", "DigestGroup", "DigestView",
-        "GrantView", "InboxCounts", "InboxRows",
+        "GrantView", "InboxCounts", "InboxRows", "RulesPreview",
     ),
     "agiraph.api.feature_views.channels": ("ChannelView", "PairingView"),
     "agiraph.api.feature_views.extensions": (

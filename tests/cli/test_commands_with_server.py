@@ -143,6 +143,26 @@ async def test_what_a_reply_did_is_shown_and_undone_at_the_terminal(agiraph: She
     assert "Undone before: Told its own work “Paint it”" in piped.out
 
 
+async def test_the_last_message_is_edited_at_the_terminal(agiraph: Shell) -> None:
+    replaced = ("--edit-last", "--stop-work", "--wait")
+    async with up(agiraph, finds_a_dentist):
+        await agiraph("new", "Paint it", "--name", "paint")
+        nothing = await agiraph("say", "paint", "Find a dentist", "--edit-last")
+        await agiraph("say", "paint", "Find me a dentits", "--wait")
+        edited = await agiraph("say", "paint", "Find me a dentist", *replaced)
+        board = await read_json(agiraph, "board", "paint")
+        events = await agiraph("tail", "paint", "--json", "--no-follow", "--after", "0")
+        told = [orjson.loads(line)["data"] for line in events.out.splitlines()]
+        named = dict.fromkeys(each["thread_id"] for each in told if "thread_id" in each)
+        shown = [(await agiraph("thread", one)).out for one in named]
+    assert "You have not written to 'coordinator'." in nothing.err
+    assert edited.out.startswith("I look for one.\n→ Started: Find a dentist\n")
+    found = [node["status"] for node in board if node["task"] == "Find a dentist"]
+    assert "cancelled" in found
+    mark = "[Runtime] They edited their message before: 'Find me a dentits'"
+    assert any(f"user Find me a dentist\n\n{mark}" in thread for thread in shown)
+
+
 async def test_an_answer_that_comes_late_says_so_and_is_settled_by_a_number(
     agiraph: Shell,
 ) -> None:

@@ -44,6 +44,7 @@ WRONG: list[tuple[str, ...]] = [
     ("goal", "csv"),
     ("say", "csv"),
     ("say", "csv", "Hello", "--nudge", "--wait"),
+    ("say", "csv", "Hello", "--stop-work"),
     ("chat",),
     ("inbox", "msg_1", "all"),
     ("inbox", "msg_1", "--open"),

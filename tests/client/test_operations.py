@@ -95,6 +95,7 @@ async def _call_every_method(client: Client) -> None:
         client.read_up_to(agent, 1),
         client.conversation(agent),
         client.undo_act("msg_x", 0),
+        client.work_of_message("msg_x"),
         client.enter_secret("bank", "horse-battery"),
         client.threads(agent),
         client.thread("t_x"),

@@ -10,9 +10,10 @@ from agiraph.core.domain.errors import NotFound
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.provenance.labels import of_client
-from agiraph.core.services.lifecycle import teams
+from agiraph.core.services.lifecycle import conversation, teams
 from agiraph.core.services.mail import bus
 from agiraph.core.store.messages import MESSAGES
+from agiraph.core.store.tx import Tx
 from agiraph.features.chat_api import client_turns
 from agiraph.features.chat_api.client_turns import ClientRequest
 from agiraph.features.chat_api.rows import ClientTurn
@@ -47,6 +48,25 @@ async def test_a_request_that_is_sent_again_is_the_same_turn_until_its_time_is_o
     assert await say(world, founded.coordinator, "Hello") == later  # for ever
     replies = [await world.store.read(client_turns.reply, turn) for turn in (first, later)]
     assert [reply.text for reply in replies] == ["One.", "Two."]
+
+
+async def test_a_turn_whose_message_was_edited_gets_the_reply_to_the_edited_one(
+    world: World,
+) -> None:
+    world.script("ada", says("A pear.", NO_WORK))
+    founded = await world.found("Chat", start=False)
+    asked = ClientRequest(digest="a", conversation="a", text="An appel?")
+
+    def say_and_edit(tx: Tx) -> ClientTurn:
+        agent, about = founded.coordinator.id, {"person_id": OWNER}
+        turn = client_turns.say(tx, agent, asked, client="editor", **about)
+        conversation.say(tx, agent, "A pear?", edits=turn.message_id, **about)
+        return turn
+
+    turn = await world.store.write(say_and_edit)
+    await world.settle()
+    reply = await world.store.read(client_turns.reply, turn)
+    assert reply.text == "A pear."
 
 
 async def test_reports_are_shown_once_and_in_the_chat_that_asked_for_the_work(

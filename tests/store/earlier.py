@@ -24,6 +24,7 @@ ADDED: dict[int, tuple[str, ...]] = {
     40: ("messages.topic", "messages.fingerprint", "triggers.missed"),
     44: ("messages.doubts",),
     45: ("nodes.canceller_id", "nodes.cancel_asked_at"),
+    46: ("messages.edits", "messages.edited_by"),
 }
 """The columns that each migration adds."""
 OTHERWISE: dict[int, tuple[str, ...]] = {
@@ -53,6 +54,7 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
         "create index spend_of_team on spend (team_id)",
     ),
     44: ("update nodes set doubts = nullif(doubts, '[]')",),
+    46: ("drop index messages_edits",),
 }
 """What undoes the rest of a migration, before its columns are dropped."""
 

@@ -51,9 +51,10 @@ CHANGED: Changed = {
     "events.jsonl": (frozenset({"doubts"}), "doubts are points, and not one text"),
     "inbox": (
         frozenset({"doubts", "fault", "fault_of", "reason", "risks"})
-        | {"box", "team_name", "has_doubts"},
+        | {"box", "team_name", "has_doubts", "edits", "edited_by"},
         "a message keeps doubts beside its text, says which fault of a provider it is about, why "
-        "a call is made and what can go wrong; an item says where it stands",
+        "a call is made and what can go wrong, and what it takes the place of; an item says where "
+        "it stands",
     ),
     "threads/": (
         frozenset({"exit_code", "is_held_back", "is_repeated", "reminds_of", "sends_back"}),

@@ -1,4 +1,4 @@
-"""Decision views: grants, digests and the rows of the inbox as the API returns them."""
+"""Decision views: grants, rules, digests and the rows of the inbox as the API returns them."""
 
 from datetime import datetime
 
@@ -141,3 +141,25 @@ class InboxRows(InboxCounts):
     cursor: str | None = Field(
         description="The value of `after` for the next page; null on the last page."
     )
+
+
+class MatchedCall(View):
+    """A tool call that agents of the team have made."""
+
+    tool: str
+    argument: str = Field(description="The call's first argument. Show it as plain text.")
+    agent: str
+    at: datetime
+
+
+class RuleMatches(View):
+    count: int = Field(description="How many of the calls this rule would decide on.")
+    examples: list[MatchedCall]
+
+
+class RulesPreview(View):
+    """Which of the team's newest tool calls a list of permission rules would have decided on."""
+
+    calls: int = Field(description="How many calls were looked at, the newest ones.")
+    rules: list[RuleMatches] = Field(description="In the order of the rules.")
+    tools: list[str] = Field(description="The names of all tools that rules can name.")

@@ -10,12 +10,11 @@ from agiraph.api.routing import Body
 from agiraph.api.views import QUIET_HOURS
 from agiraph.core.domain.agents import MOST_FOLDERS, Mode, Review, Rule, Trust
 from agiraph.core.domain.chat import Attachment
+from agiraph.core.domain.messages import MOST_ATTACHMENTS
 from agiraph.core.domain.work import GOAL_TURNS, Budget, Effort, Line, LineKind
 from agiraph.core.services.board.acceptance_lines import LINE_CHARACTERS, MAX_LINES
 from agiraph.core.services.lifecycle import teams as verbs
 from agiraph.core.services.lifecycle.settings import Settings
-
-MOST_ATTACHMENTS = 10
 
 
 class AttachmentRequest(Body):

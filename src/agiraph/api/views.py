@@ -155,28 +155,6 @@ class TeamSettingsView(View):
     budget: GoalBudget | None = Field(description="The limits of the goal; null: it has no goal.")
 
 
-class MatchedCall(View):
-    """A tool call that agents of the team have made."""
-
-    tool: str
-    argument: str = Field(description="The call's first argument. Show it as plain text.")
-    agent: str
-    at: datetime
-
-
-class RuleMatches(View):
-    count: int = Field(description="How many of the calls this rule would decide on.")
-    examples: list[MatchedCall]
-
-
-class RulesPreview(View):
-    """Which of the team's newest tool calls a list of permission rules would have decided on."""
-
-    calls: int = Field(description="How many calls were looked at, the newest ones.")
-    rules: list[RuleMatches] = Field(description="In the order of the rules.")
-    tools: list[str] = Field(description="The names of all tools that rules can name.")
-
-
 class DeletionView(View):
     """A team that was deleted for good. Its data is removed in the background."""
 
@@ -373,6 +351,13 @@ class MessageView(View):
     node_id: str | None
     in_reply_to: str | None
     said_to: str | None = Field(description="The agent in whose conversation it was written.")
+    edits: str | None = Field(
+        description="The earlier message of the same person that it takes the place of."
+    )
+    edited_by: str | None = Field(
+        description="The later message that takes its place. An agent that had not read this "
+        "one reads only the later one."
+    )
     client_id: str | None
     attachments: list[AttachmentView]
     created_at: datetime

@@ -104,6 +104,15 @@ async def find_reply(client: Client, message: MessageView) -> MessageView | None
     return None
 
 
+async def last_written(client: Client, agent: AgentView) -> MessageView:
+    """Return the last message that the person wrote to an agent."""
+    said = await client.conversation(agent.id, limit=SEARCHED_MESSAGES)
+    own = [each for each in said if each.kind in ("message", "nudge") and each.sender != agent.id]
+    if not own:
+        raise NotFound("message", "--edit-last", known=f"You have not written to {agent.name!r}.")
+    return own[-1]
+
+
 async def reply_to(client: Client, message: MessageView, head: int) -> MessageView:
     """Wait for the reply to a message that was sent after the event `head`."""
     async with contextlib.aclosing(client.follow(message.team_id, head)) as events:
@@ -122,14 +131,26 @@ async def reply_to(client: Client, message: MessageView, head: int) -> MessageVi
     "--nudge", is_flag=True, help="Add TEXT to the agent's current work; it does not reply."
 )
 @click.option("--wait", "waits", is_flag=True, help="Wait for the reply and print it.")
+@click.option("--edit-last", "is_edit", is_flag=True, help="TEXT replaces your last message.")
+@click.option("--stop-work", is_flag=True, help="Stop the work that was begun for that message.")
 @printing
-async def say(agent: str, text: str, team: str | None, nudge: bool, waits: bool) -> Told:
+async def say(
+    agent: str,
+    text: str,
+    team: str | None,
+    nudge: bool,
+    waits: bool,
+    is_edit: bool,
+    stop_work: bool,
+) -> Told:
     """Send TEXT to an AGENT.
 
     AGENT is an agent's id, its name with --team, or a team's name for its coordinator.
     """
     if nudge and waits:
         raise click.UsageError("A nudge gets no reply: leave out --wait or --nudge.")
+    if stop_work and not is_edit:
+        raise click.UsageError("--stop-work is about the message that --edit-last replaces.")
     async with connected() as client:
         found = await find_agent(client, agent, team)
         if waits and found.kind != "llm":
@@ -137,7 +158,12 @@ async def say(agent: str, text: str, team: str | None, nudge: bool, waits: bool)
         # Read before the message is sent: the reply may be there before the first event is
         # requested.
         head = (await client.team(found.team_id)).head
-        message = await client.send(found.id, text, mode="nudge" if nudge else "send")
+        before = await last_written(client, found) if is_edit else None
+        mode = "nudge" if nudge or (before and before.kind == "nudge") else "send"
+        if waits and mode == "nudge":
+            raise Refused("Your last message asked for no reply: leave out --wait.")
+        edits = None if before is None else before.id
+        message = await client.send(found.id, text, mode=mode, edits=edits, stop_work=stop_work)
         if waits:
             message = await reply_to(client, message, head)
     if waits:

@@ -119,7 +119,7 @@ class TeamOperations(Connection):
     @operation("POST", "/teams/{team}/permissions/preview")
     async def preview_permissions(
         self, team: str, rules: Sequence[Mapping[str, str]]
-    ) -> views.RulesPreview:
+    ) -> decision_views.RulesPreview:
         """Tell which of the team's newest tool calls these rules would have decided on."""
         ...
 
@@ -220,11 +220,20 @@ class TeamOperations(Connection):
         client_id: str | None = None,
         attachments: Sequence[Mapping[str, str]] = (),
         mentions: Sequence[str] = (),
+        edits: str | None = None,
+        stop_work: bool = False,
     ) -> views.MessageView:
         """Send a message. It is stored when this returns; the reply comes as an event.
 
         With `mentions`, ids of agents, it goes to these instead of the agent of the conversation.
+        With `edits` it takes the place of your last message in this conversation; `stop_work` then
+        stops the work that was begun for that one.
         """
+        ...
+
+    @operation("GET", "/messages/{message}/work")
+    async def work_of_message(self, message: str) -> list[views.NodeView]:
+        """Return the open work that was begun for a message of yours."""
         ...
 
     @operation("PUT", "/agents/{agent}/read")

@@ -73,6 +73,13 @@ export const jobsQuery = (team: string) =>
     queryFn: () => unwrap(api.GET("/api/teams/{team}/jobs", { params: { path: { team } } })),
   });
 
+/** The open work that was begun for a message of the person. It changes with the open work of the team. */
+export const workOfMessageQuery = (team: string, message: string) =>
+  queryOptions({
+    queryKey: [...queryKeys.jobs(team), "begun for", message] as const,
+    queryFn: () => unwrap(api.GET("/api/messages/{message}/work", { params: { path: { message } } })),
+  });
+
 export const archivedQuery = queryOptions({
   queryKey: queryKeys.archived,
   queryFn: () => unwrap(api.GET("/api/overview", { params: { query: { archived: true } } })),

@@ -300,9 +300,32 @@ export interface paths {
         /**
          * Send
          * @description Send a message to an agent, or to the agents that it mentions. It is stored when this
-         *     returns; the reply comes later. With mentions, the first of the messages is returned.
+         *     returns; the reply comes later. With mentions, the first of the messages is returned. A message
+         *     that `edits` another one says so to an agent that had read that; one that had not reads only
+         *     the new one. Work goes on, unless you say `stop_work`.
          */
         post: operations["send"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/messages/{message}/work": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Work Of Message
+         * @description Return the open work that was begun for a message of yours: what `stop_work` of an edit
+         *     stops.
+         */
+        get: operations["get_work_of_message"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -4844,6 +4867,17 @@ export interface components {
              * @description Ids of agents of the team. The message then goes to each of them once, and to this agent only if it is among them; its conversation shows the message.
              */
             mentions?: string[];
+            /**
+             * Edits
+             * @description Id of the last message that you wrote in this conversation. This one takes its place, goes to the same agents and keeps its files and its mode.
+             */
+            edits?: string | null;
+            /**
+             * Stop Work
+             * @description With `edits`: stop the work that was begun for that message.
+             * @default false
+             */
+            stop_work: boolean;
         };
         /** MessageView */
         MessageView: {
@@ -4882,6 +4916,16 @@ export interface components {
              * @description The agent in whose conversation it was written.
              */
             said_to: string | null;
+            /**
+             * Edits
+             * @description The earlier message of the same person that it takes the place of.
+             */
+            edits: string | null;
+            /**
+             * Edited By
+             * @description The later message that takes its place. An agent that had not read this one reads only the later one.
+             */
+            edited_by: string | null;
             /** Client Id */
             client_id: string | null;
             /** Attachments */
@@ -8699,6 +8743,12 @@ export interface components {
              * @default null
              */
             doubts: string[] | null;
+            /**
+             * Edits
+             * @description The earlier message of the same person that it takes the place of.
+             * @default null
+             */
+            edits: string | null;
         };
         /**
          * MessageSentEvent
@@ -12440,6 +12490,91 @@ export interface operations {
             };
             /** @description Not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_work_of_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                message: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -98,7 +98,7 @@ export function useLive<T>(select: (state: LiveState) => T): T {
   return useStore(live.store, select);
 }
 
-export type NewMessage = Pick<UnsentMessage, "clientId" | "agentId" | "text" | "mode" | "attachments" | "mentions">;
+export type NewMessage = Pick<UnsentMessage, "clientId" | "agentId" | "text" | "mode" | "attachments" | "mentions" | "edits" | "stopWork">;
 
 /**
  * Send a message. When this returns, the outbox or the server has it, and the caller may forget its own copy.
@@ -178,9 +178,9 @@ otherTabs?.addEventListener("message", ({ data }: MessageEvent<string>) => {
 const postInOrder = (unsent: UnsentMessage, task: (unsent: UnsentMessage) => Promise<void>): Promise<void> => inOrder(`post ${unsent.agentId}`, () => task(unsent));
 
 /** Give a message to the server, and show it in its conversation. */
-async function post({ agentId, text, mode, clientId, attachments, mentions = [] }: UnsentMessage): Promise<void> {
+async function post({ agentId, text, mode, clientId, attachments, mentions = [], edits, stopWork = false }: UnsentMessage): Promise<void> {
   const message = await unwrap(
-    api.POST("/api/agents/{agent}/send", { params: { path: { agent: agentId } }, body: { message: text, mode, client_id: clientId, attachments, mentions } }),
+    api.POST("/api/agents/{agent}/send", { params: { path: { agent: agentId } }, body: { message: text, mode, client_id: clientId, attachments, mentions, edits: edits ?? null, stop_work: stopWork } }),
   );
   const key = ["conversation", agentId];
   queryClient.setQueryData<unknown>(key, (known: { messages: { id: string }[] } | undefined) =>

@@ -53,6 +53,8 @@ export interface MessageRow extends RowBase {
   nodeId: string | null;
   /** Whether it is the goal that the person gave the team: the event of the team's start, not a stored message. */
   isGoal?: boolean;
+  /** The id of the earlier message that it takes the place of. */
+  edits?: string;
 }
 /** Consecutive tool calls of one task. */
 export interface ToolsRow extends RowBase {
@@ -516,6 +518,7 @@ function applyMessage(log: MutableLog, event: Extract<Event, { type: "message.se
     messageKind: kind,
     text,
     nodeId: node_id,
+    edits: (event.type === "message.sent" && event.data.edits) || undefined,
   };
   const agents = new Set([sender, recipient].filter((id) => id !== HUMAN && id !== SYSTEM));
   // A worker's question is also shown in the coordinator's conversation, where the person looks first.

@@ -34,6 +34,10 @@ export interface UnsentMessage {
   attachments: { name: string; media_type: string; data: string }[];
   /** The ids of the agents that it mentions: it goes to these instead of `agentId`. */
   mentions?: string[];
+  /** The id of the message that it takes the place of. */
+  edits?: string;
+  /** Whether the work that was begun for that message stops. */
+  stopWork?: boolean;
 }
 
 export interface LiveState {

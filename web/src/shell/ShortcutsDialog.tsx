@@ -14,6 +14,7 @@ const listShortcuts = (): [string, string][] => [
   ["a", "Next question that waits for you"],
   ["1 – 9", "Choose an option of the marked question; Enter approves or denies"],
   ["r", "Write a message"],
+  ["↑", "Edit your last message, in the empty text box; Esc leaves it as it is"],
   ["Esc", "Leave the text box; go to the end of the conversation"],
   ["Alt ↑ / Alt ↓", "Previous or next member"],
   ["j / k", "Next or previous inbox item"],

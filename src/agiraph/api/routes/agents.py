@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from agiraph.api.deps import After, ApiDep, Limit, PersonDep, Query, SaidByDep
-from agiraph.api.presenters import agent_view, message_view, thread_views, turn_views
+from agiraph.api.presenters import agent_view, message_view, node_view, thread_views, turn_views
 from agiraph.api.problems import documented
 from agiraph.api.requests import (
     NO_EFFORT,
@@ -16,14 +16,15 @@ from agiraph.api.requests import (
     received,
 )
 from agiraph.api.routing import Body, Router
-from agiraph.api.views import AgentView, MessageView, ThreadView, TurnView
+from agiraph.api.views import AgentView, MessageView, NodeView, ThreadView, TurnView
 from agiraph.core.domain.chat import Transcript
-from agiraph.core.domain.ids import AgentId, ThreadId
+from agiraph.core.domain.errors import NotFound
+from agiraph.core.domain.ids import AgentId, MessageId, ThreadId
 from agiraph.core.domain.messages import Draft
 from agiraph.core.domain.window_use import FULL, WindowUse, window_parts
 from agiraph.core.services import search
 from agiraph.core.services.lifecycle import conversation, settings
-from agiraph.core.services.mail import bus, inbox
+from agiraph.core.services.mail import bus, edits, inbox
 from agiraph.core.services.members import roster
 from agiraph.core.services.members.roster import EVERYONE
 from agiraph.core.store import messages, teams, threads
@@ -58,11 +59,21 @@ class MessageRequest(Body, example={"message": "Also include pricing, please."})
         description="Ids of agents of the team. The message then goes to each of them once, and to "
         "this agent only if it is among them; its conversation shows the message.",
     )
+    edits: str | None = Field(
+        default=None,
+        description="Id of the last message that you wrote in this conversation. This one takes "
+        "its place, goes to the same agents and keeps its files and its mode.",
+    )
+    stop_work: bool = Field(
+        default=False, description="With `edits`: stop the work that was begun for that message."
+    )
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if not self.message.strip() and not self.attachments:
             raise ValueError("is empty; write a message or attach a file")
+        if self.stop_work and self.edits is None:
+            raise ValueError("`stop_work` is about the message that `edits` names: set both")
         return self
 
 
@@ -130,7 +141,9 @@ def send(
     tx: Tx, agent: str, body: MessageRequest, person: PersonDep, said_by: SaidByDep
 ) -> MessageView:
     """Send a message to an agent, or to the agents that it mentions. It is stored when this
-    returns; the reply comes later. With mentions, the first of the messages is returned."""
+    returns; the reply comes later. With mentions, the first of the messages is returned. A message
+    that `edits` another one says so to an agent that had read that; one that had not reads only
+    the new one. Work goes on, unless you say `stop_work`."""
     found = AgentId(AGENTS.get(tx, agent).id)
     said = conversation.say_to_mentioned(
         tx,
@@ -142,9 +155,21 @@ def send(
         nudge=body.mode == "nudge",
         attachments=received(body.attachments),
         label=said_by,
+        edits=None if body.edits is None else MessageId(body.edits),
+        stops_work=body.stop_work,
     )
     # As it is stored: without the secrets in it.
     return message_view(tx, MESSAGES.get(tx, said[0].id))
+
+
+@router.read("/messages/{message}/work", 404)
+def get_work_of_message(tx: Tx, message: str, person: PersonDep) -> list[NodeView]:
+    """Return the open work that was begun for a message of yours: what `stop_work` of an edit
+    stops."""
+    found = MESSAGES.get(tx, message)
+    if found.sender != person:
+        raise NotFound("message", message)
+    return [node_view(tx, node) for node in edits.open_work(tx, found)]
 
 
 @router.write("PUT", "/agents/{agent}/read", 404, status=204)

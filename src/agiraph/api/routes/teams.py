@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from agiraph.api import kept_texts
 from agiraph.api.access_control import IS_AUDITED, Caller
+from agiraph.api.decision_views import MatchedCall, RuleMatches, RulesPreview
 from agiraph.api.deps import (
     After,
     Api,
@@ -34,10 +35,7 @@ from agiraph.api.requests import (
 from agiraph.api.routing import Body, Router
 from agiraph.api.views import (
     DeletionView,
-    MatchedCall,
     MemberOverview,
-    RuleMatches,
-    RulesPreview,
     TeamOverview,
     TeamSettingsView,
     TeamView,

@@ -63,6 +63,8 @@ yield point), those for teammates, or also those for a person."""
 # Two agents that thank each other would otherwise work, and cost money, for ever.
 MAX_HOPS = 8
 """Messages that may answer each other in a row; a further one starts no work."""
+MOST_ATTACHMENTS = 10
+"""Files that come with one message of a person."""
 INBOX: frozenset[MessageKind] = frozenset(
     {"question", "approval", "briefing", "report", "failure", "result"}
 )
@@ -99,6 +101,8 @@ class Draft:
     hops: int = 0
     reply_id: NodeId | None = None
     """The reply node that answers it, if a person sent it."""
+    edits: MessageId | None = None
+    """The earlier message of the same person that it takes the place of."""
     attachments: tuple[Attachment, ...] = ()
     label: Label = CLEAN
     """Web sites, files or programs that some of its text was taken from; empty: the team's own."""
@@ -141,12 +145,24 @@ class Message(Draft):
     ends_waits: EndsWaits = "none"
     heard_by: NodeId | None = None
     """The node that is to hear it; without one any work of its recipient."""
+    edited_by: MessageId | None = None
+    """The later message of the same person that takes its place: nobody reads this one any more."""
 
     def is_heard_in(self, node_id: NodeId) -> bool:
         """Whether it is heard in this node of its recipient: not in one that was made of it, nor
         if it is meant for another."""
         is_made_of_it = self.reply_id is not None and self.node_id == node_id
         return not is_made_of_it and self.heard_by in (None, node_id)
+
+    @property
+    def was_taken_in(self) -> bool:
+        """Whether its recipient has read a person's message, or answers it."""
+        return self.seen_at is not None or self.reply_id is not None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the person edited it before its recipient had read it."""
+        return self.edited_by is not None and not self.was_taken_in
 
     @property
     def stopped_by(self) -> StoppedBy | None:

@@ -11,6 +11,7 @@ from agiraph.core.store.rows import Table, holds_all, to_micros
 from agiraph.core.store.tx import Tx
 
 MESSAGES = Table("messages", Message)
+_UNREAD_BY = "recipient = :recipient and seen_at is null and edited_by is null"
 
 
 def next_seq(tx: Tx, team_id: TeamId, recipient: str) -> int:
@@ -27,9 +28,9 @@ def next_seq(tx: Tx, team_id: TeamId, recipient: str) -> int:
 
 def is_heard_in(node: str) -> str:
     """Return SQL for whether a message is heard in this node: not in one that was made of it, nor
-    if it is meant for another."""
+    if it is meant for another, nor if its sender has edited it."""
     return (
-        f"(reply_id is null or node_id is null or node_id <> {node})"
+        f"edited_by is null and (reply_id is null or node_id is null or node_id <> {node})"
         f" and (heard_by is null or heard_by = {node})"
     )
 
@@ -39,7 +40,7 @@ def unseen(
 ) -> list[Message]:
     """Return the unread messages to somebody, oldest first; with `node_id` those that this node is
     to hear."""
-    where, node = "recipient = :recipient and seen_at is null", dict[str, str]()
+    where, node = _UNREAD_BY, dict[str, str]()
     if node_id is not None:
         where, node = f"{where} and {is_heard_in(':node')}", {"node": node_id}
     where = f"{where} order by seq limit :limit"
@@ -348,6 +349,18 @@ def said_with(
     )
     of = {"team_id": team_id, "agent": agent_id, "limit": limit}
     return MESSAGES.select(tx, where, **of, **named) if named else []
+
+
+def last_written(tx: Tx, team_id: TeamId, agent_id: AgentId, person_id: PersonId) -> list[Message]:
+    """Return what a person wrote last in an agent's conversation; several messages if it mentions
+    several agents."""
+    where = (
+        "team_id = :team_id and sender = :person and kind in ('message', 'nudge')"
+        " and ((recipient = :agent and topic is null) or (ref = :agent and topic = 'mention'))"
+        " order by id desc limit 20"
+    )
+    found = MESSAGES.select(tx, where, team_id=team_id, agent=agent_id, person=person_id)
+    return [m for m in found if (m.created_at, m.text) == (found[0].created_at, found[0].text)]
 
 
 def to_answer(tx: Tx, reply_id: NodeId) -> list[Message]:

@@ -1,4 +1,4 @@
--- 45
+-- 46
 CREATE TABLE teams (
     number integer primary key,
     id text not null unique,
@@ -151,7 +151,7 @@ CREATE TABLE messages (
     seen_at bigint,
     answered_at bigint,
     decision text
-, reply_id text, attachments text not null default '[]', label text, rating text, call text, way_out text, consulted text not null default '[]', snoozed_until bigint, archived_at bigint, ends_waits text not null default 'none', summary text not null default '', acts text not null default '[]', heard_by text, closed_at bigint, topic text, fingerprint text, doubts text not null default '[]');
+, reply_id text, attachments text not null default '[]', label text, rating text, call text, way_out text, consulted text not null default '[]', snoozed_until bigint, archived_at bigint, ends_waits text not null default 'none', summary text not null default '', acts text not null default '[]', heard_by text, closed_at bigint, topic text, fingerprint text, doubts text not null default '[]', edits text references messages (id), edited_by text);
 
 CREATE UNIQUE INDEX messages_in_order on messages (team_id, recipient, seq);
 
@@ -671,6 +671,8 @@ CREATE INDEX knowledge_changes_of_team on knowledge_changes (team_id, verb, id);
 CREATE INDEX spend_of_team on spend (team_id, agent_id, purpose, model);
 
 CREATE INDEX nodes_goals on nodes (team_id, id) where source = 'system' and parent_id is null;
+
+CREATE UNIQUE INDEX messages_edits on messages (edits) where edits is not null;
 
 INSERT INTO persons (id, name, role, created_at)
     VALUES ('human', 'human', 'owner', cast(strftime('%s', 'now') as integer) * 1000000);

@@ -142,6 +142,8 @@ def reports(tx: Tx, turn: ClientTurn) -> list[Message]:
 def reply(tx: Tx, turn: ClientTurn) -> ClientReply | None:
     """Return the reply to a turn; None while it is being written."""
     said = MESSAGES.get(tx, turn.message_id)
+    while said.is_withdrawn and said.edited_by is not None:
+        said = MESSAGES.get(tx, said.edited_by)  # which has taken over the reply
     if said.reply_id is None:
         name = teams.AGENTS.get(tx, turn.agent_id).name
         return ClientReply(text=TO_PROGRAM.format(name=name), at=said.created_at)

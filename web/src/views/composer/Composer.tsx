@@ -2,7 +2,8 @@
 import { ArrowUp, KeyRound, Paperclip } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { type Agent, api, errorMessage, type Team, unwrap } from "@/api/client";
-import { useLive } from "@/live";
+import { conversationQuery, queryClient } from "@/api/queries";
+import { live, useLive } from "@/live";
 import { lazyChunk } from "@/live/chunks";
 import { isComposing } from "@/lib/composing";
 import { cx } from "@/lib/cx";
@@ -17,11 +18,13 @@ import { AttachmentList } from "@/views/composer/AttachmentList";
 import { type Attachment, MAX_PASTE, pastedFiles, textAsFile, tooLong } from "@/views/composer/attachments";
 import type { CompletionKeys } from "@/views/composer/Completion";
 import { attachFiles, currentReferences, currentText, restoreFiles, storedText, useComposer } from "@/views/composer/composerState";
+import { endEditing, lastWritten, startEditing, useEditing } from "@/views/composer/editing";
 import { mentionedIn, type Reference, type Typed, typedAt, withLinks } from "@/views/composer/references";
 import { sendWritten } from "@/views/composer/sending";
 
 const Completion = lazyChunk(() => import("@/views/composer/Completion"));
 const SecretForm = lazyChunk(() => import("@/views/composer/SecretForm"));
+const EditingChip = lazyChunk(() => import("@/views/composer/EditingChip"));
 const NO_FILES: Attachment[] = [];
 export const ACTS_HINT = "What a reply did stands under it. Without such a line it did nothing.";
 
@@ -47,7 +50,8 @@ const refuse = (text: string) => showNote(text, true);
 export function Composer({ team, agent, isCoordinator, agents, stop }: { team: Team; agent: Agent; isCoordinator: boolean; agents: Agent[]; stop: ReactNode }) {
   const text = useComposer((state) => state.texts[agent.id]) ?? storedText(agent.id);
   const files = useComposer((state) => state.files[agent.id]) ?? NO_FILES;
-  const isNudge = useComposer((state) => state.nudges[agent.id]) ?? false;
+  const editing = useEditing(agent.id);
+  const isNudge = useComposer((state) => state.nudges[agent.id] ?? false) && editing === null;
   const { wantsFocus, setText, setFiles, addReference, setNudge } = useComposer();
   const isLive = useLive((state) => state.connection === "live");
   const isStopped = useIsStopped();
@@ -75,7 +79,7 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
 
   const mentioned = mentionedIn(text, agents);
   const problem = tooLong(text);
-  const answering = useAnswering(team.id, agent.id, { isPlain: mentioned.length === 0 && files.length === 0 && !isNudge });
+  const answering = useAnswering(team.id, agent.id, { isPlain: mentioned.length === 0 && files.length === 0 && !isNudge && editing === null });
   const canSend = (text.trim() !== "" || files.length > 0) && problem === null;
   const send = async () => {
     if (!canSend) return;
@@ -93,6 +97,15 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
     if (event.key === "Enter" && !event.shiftKey && (!isTouch || event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       void send();
+    }
+    if (event.key === "ArrowUp" && text === "" && !editing && files.length === 0) {
+      const last = lastWritten(queryClient.getQueryData(conversationQuery(agent.id).queryKey)?.messages ?? [], live.store.getState().unsent, agent.id);
+      if (last) event.preventDefault();
+      if (last) startEditing(agent.id, last);
+    }
+    if (event.key === "Escape" && editing) {
+      event.stopPropagation();
+      return endEditing(agent.id);
     }
     // The conversation takes the focus: it can be scrolled, and letters are shortcuts there.
     if (event.key === "Escape") document.getElementById("thread")?.focus({ preventScroll: true });
@@ -172,8 +185,12 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
   const onTyped = (event: KeyboardEvent) => {
     if (event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey && !event.altKey) input.current?.focus();
   };
+  const leaveEditing = () => {
+    endEditing(agent.id);
+    input.current?.focus();
+  };
   const isBusy = agent.status === "working" || agent.status === "waiting";
-  const canBroadcast = isCoordinator && mentioned.length === 0 && files.length === 0 && problem === null && agents.filter((one) => one.retired_at === null).length > 1;
+  const canBroadcast = isCoordinator && !editing && mentioned.length === 0 && files.length === 0 && problem === null && agents.filter((one) => one.retired_at === null).length > 1;
   return (
     <div className="shrink-0 px-4 pt-1 pb-2 max-md:px-2">
       <div
@@ -195,6 +212,11 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
           </Suspense>
         )}
         {answering && <AnsweringChip {...answering} />}
+        {editing && (
+          <Suspense>
+            <EditingChip {...editing} team={team.id} agentId={agent.id} onLeave={leaveEditing} />
+          </Suspense>
+        )}
         <textarea
           dir="auto"
           ref={input}
@@ -238,7 +260,7 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
           <IconButton label="Secret: a password that nobody reads" onClick={markSecret}>
             <KeyRound className="size-4" />
           </IconButton>
-          {(isBusy || isNudge) && (
+          {(isBusy || isNudge) && !editing && (
             <Button variant={isNudge ? "primary" : "ghost"} size="sm" aria-pressed={isNudge} onClick={() => setNudge(agent.id, !isNudge)} title="Adds the message to the current work; the agent does not reply">
               Don't reply
             </Button>

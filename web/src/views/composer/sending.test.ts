@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { Message } from "@/api/client";
 import type { Attachment } from "@/views/composer/attachments";
 import "@/views/composer/sending"; // compiled before the first test begins
 import { FakeDatabase } from "@/live/fakeDatabase";
@@ -9,7 +10,7 @@ const FILES = "agiraph-attachments";
 const Channel = BroadcastChannel;
 let browser: FakeDatabase;
 /** The messages that the server got, and its status for the next ones. */
-let received: { message: string; client_id: string }[];
+let received: { message: string; client_id: string; edits: string | null; stop_work: boolean }[];
 let status: number;
 
 /** To whom the messages of this test go. Nothing closes the pages of earlier tests, which may still send theirs. */
@@ -40,6 +41,7 @@ async function openPage() {
   vi.resetModules();
   const { currentFiles, currentText, restoreFiles, useComposer } = await import("@/views/composer/composerState");
   const { editUnsent, sendWritten } = await import("@/views/composer/sending");
+  const { currentEditing, endEditing, setStopsWork, startEditing } = await import("@/views/composer/editing");
   const { discardUnsent, hasArrivedAfterAll, live, putBackUnsent, resendMessage, startLive } = await import("@/live");
   await restoreFiles(agent);
   return {
@@ -50,6 +52,10 @@ async function openPage() {
     },
     type: (more: string) => useComposer.getState().setText(agent, currentText(agent) + more),
     send: (mode: "send" | "nudge" = "send") => sendWritten(agent, [], mode),
+    begin: (id: string, text: string) => startEditing(agent, { id, text, kind: "message", attachments: [] } as unknown as Message),
+    stopWork: () => setStopsWork(agent, true),
+    leave: () => endEditing(agent),
+    editing: () => currentEditing(agent)?.edits ?? null,
     isNudge: () => useComposer.getState().nudges[agent],
     hasArrived: (clientId: string) => hasArrivedAfterAll([{ client_id: null }, { client_id: clientId }]),
     startLive,
@@ -88,6 +94,44 @@ async function openQueued(mode: "send" | "nudge" = "send") {
 /** The words in the outbox. A message that was taken back has none there. */
 const outbox = () => [...(browser.rows.get(OUTBOX)?.values() ?? [])].map(({ text }) => text).filter(Boolean);
 const EMPTY = { text: "", files: [] };
+
+it("an edited message names the one before, and the draft that comes back is not sent by a second press", async () => {
+  const page = await openPage();
+  await page.write("A draft");
+  page.begin("msg_0", "Helo");
+  page.type(" there");
+  page.stopWork();
+  await Promise.all([page.send(), page.send()]);
+  await vi.waitFor(() => expect(received).toHaveLength(1));
+  expect(received[0]).toMatchObject({ message: "Helo there", edits: "msg_0", stop_work: true });
+  expect([page.field().text, page.editing()]).toEqual(["A draft", null]);
+});
+
+it("editing survives a reload, and what is left as it is brings the draft back", async () => {
+  const page = await openPage();
+  await page.write("A draft");
+  page.begin("msg_0", "Helo");
+  page.begin("msg_0", "Helo");
+  const next = await openPage();
+  expect([next.field().text, next.editing()]).toEqual(["Helo", "msg_0"]);
+  next.leave();
+  expect([next.field().text, next.editing()]).toEqual(["A draft", null]);
+});
+
+it("an edited message that waits for the server is edited again as what it was", async () => {
+  const page = await openPage();
+  status = 503;
+  page.begin("msg_0", "Helo");
+  await page.send();
+  await vi.waitFor(() => expect(page.unsent()).toEqual(["Helo queued"]));
+  await page.write("A draft");
+  await page.edit();
+  expect([page.field().text, page.editing()]).toEqual(["Helo", "msg_0"]);
+  status = 202;
+  await page.send();
+  await vi.waitFor(() => expect(received.at(-1)).toMatchObject({ message: "Helo", edits: "msg_0" }));
+  expect(page.field().text).toBe("A draft");
+});
 
 it("words and files are still there if the tab crashes before the outbox has stored them", async () => {
   const page = await openPage();

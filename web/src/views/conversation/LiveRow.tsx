@@ -115,7 +115,7 @@ export function MateRow({ agentId, rows, known, isLive }: Pick<Props, "agentId" 
       {isOpen && (
         <div className="scroll max-h-[50vh] border-y border-line bg-canvas" tabIndex={0} role="group" aria-label="Steps">
           {rows.map((row) => (
-            <ItemView key={row.key} item={{ kind: "row", key: row.key, row, message: null, isContinued: false }} isHighlighted={false} onEarlier={nothing} onFold={nothing} isLoading={false} agentId={agentId} />
+            <ItemView key={row.key} item={{ kind: "row", key: row.key, row, message: null, isContinued: false, edited: "no" }} isHighlighted={false} onEarlier={nothing} onFold={nothing} isLoading={false} agentId={agentId} />
           ))}
         </div>
       )}

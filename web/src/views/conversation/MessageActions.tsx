@@ -3,9 +3,9 @@ import { Check, Copy, Ellipsis, Link2, Pencil, TextQuote } from "lucide-react";
 import { type KeyboardEvent, useRef, useState } from "react";
 import { copyText } from "@/lib/clipboard";
 import { cx } from "@/lib/cx";
-import { HUMAN } from "@/lib/participants";
 import type { MessageRow } from "@/live/log";
 import { useComposer } from "@/views/composer/composerState";
+import { startEditing, useLastWritten } from "@/views/composer/editing";
 import { quotation } from "@/views/composer/references";
 
 interface Props {
@@ -26,13 +26,14 @@ interface Action {
 
 function useActions({ row, author, team, agentId }: Props): Action[] {
   const { putBefore } = useComposer.getState();
+  const last = useLastWritten(agentId);
   const href = `/t/${team}/a/${agentId}?at=${row.id}`;
   const actions: Action[] = [
     { icon: Copy, label: "Copy message", done: "Copied", run: () => copyText(row.text) },
     { icon: TextQuote, label: "Quote message", run: () => putBefore(agentId, quotation(row.text, author, href)) },
     { icon: Link2, label: "Copy link to message", done: "Link copied", run: () => copyText(location.origin + href) },
   ];
-  if (row.sender === HUMAN) actions.push({ icon: Pencil, label: "Edit and send again", run: () => putBefore(agentId, row.text) });
+  if (row.id === last?.id) actions.push({ icon: Pencil, label: "Edit and send again", run: () => startEditing(agentId, last) });
   return actions;
 }
 

@@ -7,7 +7,7 @@ import { buildItems, firstUnread, type ItemSources } from "@/views/conversation/
 
 const message = (id: string, at: string, more: Partial<Message> = {}): Message => ({
   id, team_id: "t", seq: 1, sender: "agent_a", sender_name: "a", recipient: "human", kind: "message", title: "", text: id, options: [], node_id: null,
-  in_reply_to: null, said_to: null, client_id: null, attachments: [], created_at: at, seen_at: null, answered_at: null, decision: null, rating: null, call: null, reason: "", risks: [], stopped_by: null, fault: null, fault_of: null, sources: [], consulted: [], waits_until: null, doubts: [], acts: [], ...more,
+  in_reply_to: null, said_to: null, edits: null, edited_by: null, client_id: null, attachments: [], created_at: at, seen_at: null, answered_at: null, decision: null, rating: null, call: null, reason: "", risks: [], stopped_by: null, fault: null, fault_of: null, sources: [], consulted: [], waits_until: null, doubts: [], acts: [], ...more,
 });
 const row = (id: string, at: string, more: Partial<MessageRow> = {}): MessageRow => ({
   kind: "message", key: id, seq: 1, at, id, sender: "agent_a", recipient: "human", messageKind: "message", text: id, nodeId: null, ...more,
@@ -17,6 +17,17 @@ const sources = (more: Partial<ItemSources>): ItemSources => ({ messages: [], ro
 const keys = (given: Partial<ItemSources>) => buildItems(sources(given)).map((item) => item.key);
 
 describe("the items of a conversation", () => {
+  it("folds a message that was edited, whoever says so first, and opens it where the page leads to it", () => {
+    const said = ["m1", "m2", "m3"].map((id) => row(id, "2026-01-02T10:00:00Z", { sender: "human", recipient: "agent_a" }));
+    const edited = (given: Partial<ItemSources>) => buildItems(sources({ rows: said, ...given })).flatMap((item) => (item.kind === "row" ? [`${item.key} ${item.edited}`] : []));
+    expect(edited({})).toEqual(["m1 no", "m2 no", "m3 no"]);
+    expect(edited({ unsent: [{ ...unsent("m4"), edits: "m3" }] })).toEqual(["m1 no", "m2 no", "m3 folded"]);
+    expect(edited({ unsent: [{ ...unsent("m4"), edits: "m3", state: "refused" }] })).toEqual(["m1 no", "m2 no", "m3 no"]);
+    expect(edited({ rows: [said[0]!, { ...said[1]!, edits: "m1" }], at: "m1" })).toEqual(["m1 open", "m2 no"]);
+    const stored = said.map(({ id, at }) => message(id, at, { sender: "human", edited_by: id === "m2" ? "m3" : null }));
+    expect(edited({ messages: stored, opened: new Map([["m2", true]]) })).toEqual(["m1 no", "m2 open", "m3 no"]);
+  });
+
   it("merges messages and rows by time, each once, below their days", () => {
     const messages = [message("m1", "2026-01-01T10:00:00Z"), message("m2", "2026-01-02T10:00:00Z"), message("m3", "2026-01-02T12:00:00Z")];
     const rows = [row("m2", "2026-01-02T10:00:00+00:00"), row("p1", "2026-01-02T11:00:00Z"), row("m3", "2026-01-02T12:00:00Z")];

@@ -16,9 +16,12 @@ export type Item =
   | { kind: "day"; key: string; label: string }
   | { kind: "earlier"; key: string }
   | { kind: "new"; key: string }
-  | { kind: "row"; key: string; row: Row; message: Message | null; isContinued: boolean }
+  | { kind: "row"; key: string; row: Row; message: Message | null; isContinued: boolean; edited: Edited }
   | FoldedItem
   | { kind: "unsent"; key: string; unsent: UnsentMessage };
+
+/** Whether another message took the place of this one: then it is folded, or open below its line. */
+export type Edited = "no" | "folded" | "open";
 
 export interface ItemSources {
   /** Oldest first. */
@@ -60,6 +63,7 @@ export function buildItems(sources: ItemSources): Item[] {
   // The event of a sent message may arrive before the response of its POST. Until then the unsent item and the row have
   // different ids, so they are matched by their text.
   const unsentTexts = new Set(sources.unsent.map((one) => one.text.trim()));
+  const edited = editedIds(sources);
   const idsInLog = new Set<string>();
   const rows = sources.rows.filter((row) => {
     if (row.kind === "tools") return !isShownByReply(row, sources.nodes);
@@ -75,8 +79,9 @@ export function buildItems(sources: ItemSources): Item[] {
   let folded: Row[] = [];
   const addRow = (row: Row) => {
     const message = row.kind === "message" ? (messageById.get(row.id) ?? null) : null;
-    items.push(cachedItem(row, message, continuesGroup(previous, row)));
-    previous = row;
+    const fold: Edited = row.kind !== "message" || !edited.has(row.id) ? "no" : (sources.opened.get(row.key) ?? sources.at === row.id) ? "open" : "folded";
+    items.push(cachedItem(row, message, continuesGroup(previous, row), fold));
+    previous = fold === "no" ? row : null;
   };
   const endFolded = () => {
     const rows = folded;
@@ -116,6 +121,13 @@ export function buildItems(sources: ItemSources): Item[] {
   return items;
 }
 
+/** Return the ids of the messages that others take the place of, also of one that is on its way. */
+function editedIds({ messages, rows, unsent }: ItemSources): Set<string | undefined> {
+  const stored = messages.filter((one) => one.edited_by !== null).map((one) => one.id);
+  const live = rows.map((row) => (row.kind === "message" ? row.edits : undefined));
+  return new Set([...stored, ...live, ...unsent.filter((one) => one.state !== "refused").map((one) => one.edits)]);
+}
+
 const times = new WeakMap<Row, number>();
 
 /** Return the time of a row in milliseconds. It is kept: the list is built again with each event, from thousands of rows. */
@@ -129,10 +141,10 @@ type RowItem = Extract<Item, { kind: "row" }>;
 const itemCache = new WeakMap<Row, RowItem>();
 
 /** Return the cached item if nothing changed: the memoized row is then not rendered again. */
-function cachedItem(row: Row, message: Message | null, isContinued: boolean): RowItem {
+function cachedItem(row: Row, message: Message | null, isContinued: boolean, edited: Edited): RowItem {
   const known = itemCache.get(row);
-  if (known && known.message === message && known.isContinued === isContinued) return known;
-  const item: RowItem = { kind: "row", key: row.key, row, message, isContinued };
+  if (known && known.message === message && known.isContinued === isContinued && known.edited === edited) return known;
+  const item: RowItem = { kind: "row", key: row.key, row, message, isContinued, edited };
   itemCache.set(row, item);
   return item;
 }
@@ -161,6 +173,7 @@ function toRow(message: Message): MessageRow {
     messageKind: message.kind,
     text: message.text,
     nodeId: message.node_id,
+    edits: message.edits ?? undefined,
   };
   rowCache.set(message, row);
   return row;

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import {
   AlarmClock, Ban, BookOpen, CheckCircle2, ChevronRight, CircleAlert, CirclePlay, CircleSlash2, Flag, Globe, Hourglass, PenLine, RotateCcw, StickyNote, Unplug, UserRound, Users, Wrench,
 } from "lucide-react";
-import { createContext, memo, type MouseEvent, Suspense, useContext, useState } from "react";
+import { createContext, memo, type MouseEvent, type ReactNode, Suspense, useContext, useState } from "react";
 import { lazyChunk } from "@/live/chunks";
 import type { Message } from "@/api/client";
 import { inboxItemQuery, inboxListQuery } from "@/api/queries";
@@ -95,8 +95,10 @@ export const ItemView = memo(function ItemView({ item, isHighlighted, onEarlier,
       return <UnsentItem item={item} />;
     case "row":
       switch (item.row.kind) {
-        case "message":
-          return <MessageItem row={item.row} message={item.message} isContinued={item.isContinued} isHighlighted={isHighlighted} agentId={agentId} />;
+        case "message": {
+          const message = <MessageItem row={item.row} message={item.message} isContinued={item.isContinued} isHighlighted={isHighlighted} agentId={agentId} />;
+          return item.edited === "no" ? message : <EditedMessage row={item.row} isOpen={item.edited === "open"} onFold={onFold}>{message}</EditedMessage>;
+        }
         case "tools":
           return <ToolCalls row={item.row} />;
         case "text":
@@ -141,6 +143,7 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
           <div className="flex flex-wrap items-baseline gap-x-2 leading-5">
             <span dir="auto" className="font-semibold">{senderName(info, row.sender)}</span>
             {isPeer && <span className="text-xs text-ink-3">to {senderName(info, row.recipient)}</span>}
+            {row.edits && <span className="text-xs text-ink-3">Edited</span>}
             {row.isGoal && <span className="text-xs text-ink-3">The goal</span>}
             {row.sender === HUMAN && row.recipient !== agentId && <OtherConversation agent={row.recipient} message={row.id} words="to" />}
             {message?.said_to && message.said_to !== agentId && <OtherConversation agent={message.said_to} message={row.id} words="written to" />}
@@ -164,6 +167,19 @@ function MessageItem({ row, message, isContinued, isHighlighted, agentId }: { ro
       </div>
       {isHovered && <HoverActions {...actions} />}
     </article>
+  );
+}
+
+/** A message that another one took the place of: one line, which opens to it. */
+function EditedMessage({ row, isOpen, onFold, children }: { row: MessageRow; isOpen: boolean; onFold: Props["onFold"]; children: ReactNode }) {
+  return (
+    <>
+      <button type="button" aria-expanded={isOpen} onClick={() => onFold(row.key, !isOpen)} className="ml-[60px] flex min-h-7 items-center gap-1 rounded-sm text-xs text-ink-3 hover:text-ink max-md:ml-[56px] pointer-coarse:min-h-11">
+        Edited; {isOpen ? "hide" : "show"} the {row.edits ? "version before" : "first version"}
+        <ChevronRight className={cx("size-3.5 shrink-0 transition-transform", isOpen && "rotate-90")} aria-hidden />
+      </button>
+      {isOpen && <div className="text-ink-2">{children}</div>}
+    </>
   );
 }
 

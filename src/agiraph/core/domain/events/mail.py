@@ -25,6 +25,8 @@ class MessageSent(TeamEvent):
     """Of a reply to a person: what it did for them, a line each."""
     doubts: list[str] | None = None
     """Of a result for a person: what could not be confirmed of it, a sentence each."""
+    edits: str | None = None
+    """The earlier message of the same person that it takes the place of."""
 
 
 @event

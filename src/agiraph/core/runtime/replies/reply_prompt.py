@@ -26,6 +26,7 @@ from agiraph.core.services.board import planning, texts
 from agiraph.core.services.board.feature_verbs import find_verbs
 from agiraph.core.services.lifecycle import work_state
 from agiraph.core.services.lifecycle.work_state import History, WorkState
+from agiraph.core.services.mail import edits
 from agiraph.core.store import messages, teams
 from agiraph.core.store.texts import file_labels
 from agiraph.core.store.tx import Tx
@@ -57,6 +58,8 @@ class State(NamedTuple):
     """The rows that a reply's prompt is made of, read in one transaction."""
 
     asked: list[Message]
+    edits: list[str]
+    """For each of them what it takes the place of; empty for most."""
     history: History
     about_them: list[Line]
     """What the agent knows of the person."""
@@ -74,7 +77,8 @@ async def opening(ctx: RunContext, tools: Sequence[ToolSpec], *, is_lean: bool) 
     room = _room(ctx, tools) - sum(size_of(part) + 2 for part in fixed)
     parts, label = _parts(ctx, state, files, max(room, LEAST_BYTES))
     thread = ctx.lease.thread_id
-    question = "\n\n".join(_asked(message, thread) for message in state.asked)
+    asked = zip(state.asked, state.edits, strict=True)
+    question = "\n\n".join(_asked(message, thread) + edited for message, edited in asked)
     return Opening(
         "\n\n".join(part for part in (*fixed, *parts, _language(state)) if part.strip()),
         question,
@@ -123,6 +127,7 @@ def _state(tx: Tx, ctx: RunContext) -> State:
     zone = teams.zone_of(tx, person_id)
     return State(
         asked=asked,
+        edits=[edits.in_reply(tx, message) for message in asked],
         history=history._replace(
             older=in_zone(history.older, zone), newest=in_zone(history.newest, zone)
         ),
@@ -246,6 +251,7 @@ def _message_line(message: Message, name: str, thread: str) -> Line:
     at = f"[{message.created_at:%d %b %H:%M}]"
     kind = "" if message.kind in ("message", "nudge") else f" ({message.kind})"
     if is_person(message.sender):
+        kind = kind if message.edited_by is None else " (edited later)"
         said = quotations.enclose_quoted(message.text, thread=thread, longest=MESSAGE_CHARACTERS)
         return Line(f"{at} Human{kind}: {said}", message.label)
     asks_for = "" if message.call is None else f" {message.call.name}({message.call.arguments})"

@@ -8,8 +8,8 @@ from agiraph.core.domain import work_kinds
 from agiraph.core.domain.agents import Agent
 from agiraph.core.domain.chat import Attachment, Lease
 from agiraph.core.domain.errors import NotFound, Refused
-from agiraph.core.domain.ids import SYSTEM, AgentId, NodeId, PersonId
-from agiraph.core.domain.messages import Draft, Message
+from agiraph.core.domain.ids import SYSTEM, AgentId, MessageId, NodeId, PersonId
+from agiraph.core.domain.messages import MOST_ATTACHMENTS, Draft, Message
 from agiraph.core.domain.outcomes import Failed, Finished
 from agiraph.core.domain.persons import is_person
 from agiraph.core.domain.provenance.labels import CLEAN, Label, join
@@ -24,7 +24,7 @@ from agiraph.core.services.board.feature_verbs import KindVerbs
 from agiraph.core.services.board.texts import first_line, join_limited, truncate
 from agiraph.core.services.lifecycle import endings, routing, work_state
 from agiraph.core.services.lifecycle.teams import reactivate
-from agiraph.core.services.mail import bus, deliveries
+from agiraph.core.services.mail import bus, deliveries, edits
 from agiraph.core.store import messages, nodes, teams, threads
 from agiraph.core.store.messages import MESSAGES
 from agiraph.core.store.tx import Tx
@@ -52,6 +52,8 @@ class Saying(TypedDict, total=False):
     nudge: bool
     attachments: tuple[Attachment, ...]
     label: Label
+    edits: MessageId | None
+    stops_work: bool
 
 
 def say(
@@ -68,9 +70,10 @@ def say(
     A nudge gets no reply: the agent hears it in its work. The agent's row lock keeps the message
     from arriving between an agent's last yield point and the end of its node. Files may come
     without words. `said_to` is the agent in whose conversation the person mentioned this one.
+    `edits` is the message to this agent that it takes the place of, with its files; `stops_work`
+    stops the work that was begun for that one.
     """
-    client_id, attachments = how.get("client_id"), how.get("attachments", ())
-    nudge = how.get("nudge", False)
+    client_id, nudge = how.get("client_id"), how.get("nudge", False)
     agent = teams.lock(tx, agent_id)
     team = teams.TEAMS.get(tx, agent.team_id)
     if team.status == "archived":
@@ -79,9 +82,15 @@ def say(
     # Under the agent's row lock: of two requests with the same client_id, the second finds the
     # message of the first and needs no reply of its own.
     is_new = client_id is None or messages.by_client(tx, team.id, client_id) is None
+    files, reply_id = _taken_back(tx, person_id, how) if is_new else edits.NOTHING
+    attachments = (*files, *how.get("attachments", ()))
+    if files and len(attachments) > MOST_ATTACHMENTS:
+        raise Refused(f"A message holds {MOST_ATTACHMENTS} files; the one before has {len(files)}.")
     if is_new and not answered:
         reactivate(tx, team.id)  # an idle agent begins with it at once
-    return bus.send(
+    elif is_new and reply_id is None:
+        reply_id = _pending_reply(tx, agent, person_id).id
+    sent = bus.send(
         tx,
         Draft(
             team_id=team.id,
@@ -92,12 +101,28 @@ def say(
             topic=None if said_to is None else "mention",
             ref=said_to,
             client_id=client_id,
-            reply_id=_pending_reply(tx, agent, person_id).id if answered and is_new else None,
+            reply_id=reply_id,
+            edits=how.get("edits"),
             attachments=attachments,
             label=how.get("label", CLEAN),
         ),
         sets_to_work=not answered,
     )
+    if is_new and sent.edits:
+        MESSAGES.update(tx, sent.edits, edited_by=sent.id)
+    return sent
+
+
+def _taken_back(tx: Tx, person_id: PersonId, how: Saying) -> edits.TakenBack:
+    """Take back the message that a new one takes the place of, if there is one; stop the work that
+    was begun for it if the person says so."""
+    if not (edited := how.get("edits")):
+        return edits.NOTHING
+    taken = edits.take_back(tx, edited, nudge=how.get("nudge", False))
+    work = edits.open_work(tx, MESSAGES.get(tx, edited)) if how.get("stops_work") else []
+    for node in work:
+        endings.stop(tx, node.id, by=person_id)
+    return taken
 
 
 def words_for(files: Sequence[Attachment]) -> str:
@@ -126,10 +151,15 @@ def say_to_mentioned(
     if strangers := [one.id for one in found if one.team_id != team_id]:
         raise Refused(f"{', '.join(strangers)} is not on this team; mention members of the team.")
     said: list[Message] = []
-    client_id = how.get("client_id")
+    client_id, edited = how.get("client_id"), how.get("edits")
+    is_repeated = client_id is not None and messages.by_client(tx, team_id, client_id) is not None
+    earlier = dict[AgentId, MessageId]()
+    if edited and not is_repeated:
+        earlier = edits.find(tx, agent_id, edited, mentioned, person_id=person_id)
     for place, one in enumerate(found):
         if client_id and place:
             how["client_id"] = f"{client_id}:{one.id}"
+        how["edits"] = earlier.get(one.id)
         said_to = agent_id if one.id != agent_id else None
         said.append(say(tx, one.id, text, person_id=person_id, said_to=said_to, **how))
     return said
@@ -276,6 +306,8 @@ def _hand_on(
     of the `unheard` parts of them, if there is none that could, and it should. Return all that was
     done."""
     asked = messages.to_answer(tx, reply_id)
+    if asked and all(message.edited_by for message in asked):
+        return acts  # what took their place has a reply of its own
     made = {message.node_id for message in asked}
     work = [node for node in _hearing(tx, agent) if node.id not in made]
     own = bus.told_own(tx, agent.id, acts)
@@ -406,7 +438,8 @@ def unsaid(tx: Tx, task: str, asked: Sequence[Message], thread: str) -> list[str
     for message in asked:
         words = quotations.enclose_quoted(message.text, thread=message.id)
         is_held = any(f"\n\n{said}\n\n" in f"\n\n{task}\n\n" for said in (message.text, words))
-        if is_person(message.sender) and not is_held:
+        is_mail = bus.thread_text(tx, message, message.id) in task
+        if is_person(message.sender) and not (is_held or is_mail):
             words = quotations.enclose_quoted(message.text, thread=thread)
             told.append(f"[Message from {planning.name_of(tx, message.sender)}] {words}")
     return told

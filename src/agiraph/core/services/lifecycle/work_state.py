@@ -133,6 +133,7 @@ def said_before(tx: Tx, agent: Agent, node: WorkNode, thread: str) -> list[Line]
         m
         for m in said
         if m.kind in ("message", "nudge", "question", "answer")
+        and m.edited_by is None
         and bus.thread_text(tx, m, m.id) not in node.task  # the task itself is not said before
     ][-EXCHANGE:]
     ended = [n for n in nodes.ended_of(tx, agent, limit=RESULTS) if n.id != node.id]
@@ -405,7 +406,8 @@ def history(tx: Tx, agent: Agent, person_id: PersonId, *, without: NodeId) -> Hi
     found = threads.summary_of(tx, agent.id, person_id)
     said = messages.lately(tx, agent.team_id, agent.id, person_id, limit=READ_FOR_SUMMARY)
     known = "" if found is None else found.upto
-    fresh = [m for m in said if m.reply_id != without and not _is_repeated(m, said)]
+    read = [m for m in said if m.reply_id != without and not m.is_withdrawn]
+    fresh = [m for m in read if not _is_repeated(m, said)]
     newest = fresh[-SHOWN:]
     return History(found, [m for m in fresh[:-SHOWN] if m.id > known], newest)
 
@@ -465,7 +467,7 @@ def to_summarise(tx: Tx, node_id: NodeId) -> tuple[ConversationSummary, list[Mes
         upto=found.next_upto,
         limit=MOST_SUMMARISED,
     )
-    return found, said
+    return found, [m for m in said if not m.is_withdrawn]
 
 
 def store_summary(tx: Tx, lease: Lease, text: str, *, label: Label) -> None:

@@ -42,7 +42,7 @@ from agiraph.core.services.board import (
     waiting,
 )
 from agiraph.core.services.board.planning import name_of
-from agiraph.core.services.mail import deliveries
+from agiraph.core.services.mail import deliveries, edits
 from agiraph.core.services.members import roster
 from agiraph.core.store import messages, nodes, teams
 from agiraph.core.store.messages import MESSAGES
@@ -249,6 +249,7 @@ def _sent(message: Message) -> MessageSent:
         consulted=list(message.consulted) or None,
         acts=[describe(act) for act in message.acts] or None,
         doubts=sentences(message.doubts) or None,
+        edits=message.edits,
     )
 
 
@@ -336,7 +337,7 @@ def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
     if earlier is not None:
         leases.continue_thread(tx, earlier, node, giver=name_of(tx, received[0].sender))
     for message in received:
-        if message.attachments:
+        if message.attachments or is_person(message.sender):
             MESSAGES.update(tx, message.id, node_id=node.id)
 
 
@@ -351,7 +352,8 @@ def thread_text(tx: Tx, message: Message, thread: str) -> str:
     name = name_of(tx, message.sender)
     if is_person(message.sender):
         words = quotations.enclose_quoted(message.text, thread=thread)
-        return f"[Message from {name}{kind}] {words}{_replied(tx, message)}"
+        mark = edits.at_work(tx, message)
+        return f"[Message from {name}{kind}] {words}{mark}{_replied(tx, message)}"
     if message.sender == SYSTEM:
         said = f"[Message from {name}{kind}] {message.text}"
         return said if message.call is None else f"{said}\n{_fenced_call(message, thread)}"

@@ -162,6 +162,7 @@ def count_unseen_messages(tx: Tx, *, since: datetime) -> int:
     """Return how many messages to idle agents have been unseen since that moment."""
     row = tx.one(
         "select count(*) from messages m where m.seen_at is null and m.created_at < :since"
+        " and m.edited_by is null"
         " and exists (select 1 from agents a join teams t on t.id = a.team_id"
         "   where a.id = m.recipient and a.retired_at is null and t.status = 'active')"
         " and not exists (select 1 from nodes n where n.assignee_id = m.recipient"
