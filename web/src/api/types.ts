@@ -2155,7 +2155,34 @@ export interface paths {
          */
         get: operations["list_mcp_servers"];
         put?: never;
-        post?: never;
+        /**
+         * Add Mcp Server
+         * @description Start the MCP server that a person was shown, and if it answers, add it to `agiraph.toml`.
+         *
+         *     Needs the scope `admin`. Its tools are off until `confirm` accepts them. One that wants a
+         *     sign-in is added, too.
+         */
+        post: operations["add_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Draft Mcp Server
+         * @description Show what would be started or contacted. Nothing is, and nothing is stored. Needs `admin`.
+         */
+        post: operations["draft_mcp_server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2178,6 +2205,33 @@ export interface paths {
         get: operations["read_mcp_server"];
         put?: never;
         post?: never;
+        /**
+         * Remove Mcp Server
+         * @description Take an MCP server out of `agiraph.toml`, end it, and forget its tools. Needs `admin`.
+         */
+        delete: operations["remove_mcp_server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign In To Mcp Server
+         * @description Begin to sign in to an MCP server (OAuth). Needs the scope `admin`.
+         *
+         *     The person opens the address in a browser on the machine of the server, which then has the
+         *     token.
+         */
+        post: operations["sign_in_to_mcp_server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4609,6 +4663,44 @@ export interface components {
             at: string;
         };
         /**
+         * McpDraftView
+         * @description An MCP server that a person is about to add, with all that they consent to.
+         */
+        McpDraftView: {
+            /** Name */
+            name: string;
+            /**
+             * Reached
+             * @description Command, variables, address and headers, line by line, without secrets.
+             */
+            reached: string[];
+            /**
+             * Secrets
+             * @description The names of the secrets that it is handed.
+             */
+            secrets: string[];
+            /**
+             * Notes
+             * @description What its program reaches and sees.
+             */
+            notes: string[];
+            /**
+             * Consent
+             * @description What it means to go on.
+             */
+            consent: string;
+            /**
+             * Question
+             * @description What the person is asked.
+             */
+            question: string;
+            /**
+             * Sha256
+             * @description Hash of what is shown here, for the request that adds it.
+             */
+            sha256: string;
+        };
+        /**
          * McpServerDetails
          * @description An MCP server with all that a person confirms.
          */
@@ -4650,6 +4742,26 @@ export interface components {
              */
             tools: string[];
             /**
+             * Is Running
+             * @description Whether it is started, or connected, now.
+             */
+            is_running: boolean;
+            /**
+             * Needs Sign In
+             * @description Whether it answers nobody who has not signed in.
+             */
+            needs_sign_in: boolean;
+            /**
+             * Problem
+             * @description Why its last use failed; empty: it did not.
+             */
+            problem: string;
+            /**
+             * Can Remove
+             * @description Whether agiraph.toml names it, so that the API can.
+             */
+            can_remove: boolean;
+            /**
              * Reached
              * @description Command, variables, address and headers, line by line, without secrets.
              */
@@ -4664,6 +4776,83 @@ export interface components {
              * @description Hash of what is shown here, for the request that confirms it.
              */
             sha256: string;
+            /**
+             * Question
+             * @description What the person is asked; empty: nothing waits for them.
+             */
+            question: string;
+        };
+        /**
+         * McpServerDraft
+         * @description An MCP server: its command or its address, and what it and agents may do.
+         * @example {
+         *       "command": "python3 /path/weather.py",
+         *       "name": "weather"
+         *     }
+         */
+        McpServerDraft: {
+            /** Name */
+            name: string;
+            /**
+             * Command
+             * @description A program with its arguments, as in a shell; nothing is expanded.
+             * @default
+             */
+            command: string;
+            /**
+             * Url
+             * @default
+             */
+            url: string;
+            /**
+             * Env
+             * @description Variables of the program. ${NAME} stands for a secret.
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * Headers
+             * @description Headers of each request. ${NAME} stands for a secret.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Network
+             * @description What the program may reach; null: packages for npx and uvx, else none.
+             */
+            network?: ("none" | "packages" | "hosts" | "open") | null;
+            /**
+             * Hosts
+             * @description Hosts that it may reach.
+             */
+            hosts?: string[];
+            /**
+             * Folders
+             * @description PATH, PATH:ro or PATH:rw.
+             */
+            folders?: string[];
+            /**
+             * Tools
+             * @description Patterns; none: all tools.
+             */
+            tools?: string[];
+            /**
+             * Reads
+             * @description Tools that change nothing.
+             */
+            reads?: string[];
+            /**
+             * Changes
+             * @description Tools that change something but send nothing to others.
+             */
+            changes?: string[];
+            /**
+             * Teams
+             * @description Names or ids; none: all teams.
+             */
+            teams?: string[];
         };
         /**
          * McpServerView
@@ -4706,6 +4895,34 @@ export interface components {
              * @description The tools that agents may call.
              */
             tools: string[];
+            /**
+             * Is Running
+             * @description Whether it is started, or connected, now.
+             */
+            is_running: boolean;
+            /**
+             * Needs Sign In
+             * @description Whether it answers nobody who has not signed in.
+             */
+            needs_sign_in: boolean;
+            /**
+             * Problem
+             * @description Why its last use failed; empty: it did not.
+             */
+            problem: string;
+            /**
+             * Can Remove
+             * @description Whether agiraph.toml names it, so that the API can.
+             */
+            can_remove: boolean;
+        };
+        /** McpSignInView */
+        McpSignInView: {
+            /**
+             * Url
+             * @description The address to open in a browser on the machine of the server; empty: none.
+             */
+            url: string;
         };
         /**
          * McpToolView
@@ -5140,6 +5357,81 @@ export interface components {
             type: "fact" | "technique" | "pattern" | "lesson";
             /** Confidence */
             confidence?: number | null;
+        };
+        /**
+         * NewMcpServer
+         * @description An MCP server, as a person was shown it.
+         * @example {
+         *       "command": "python3 /path/weather.py",
+         *       "name": "weather",
+         *       "sha256": "0000000000000000000000000000000000000000000000000000000000000000"
+         *     }
+         */
+        NewMcpServer: {
+            /** Name */
+            name: string;
+            /**
+             * Command
+             * @description A program with its arguments, as in a shell; nothing is expanded.
+             * @default
+             */
+            command: string;
+            /**
+             * Url
+             * @default
+             */
+            url: string;
+            /**
+             * Env
+             * @description Variables of the program. ${NAME} stands for a secret.
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * Headers
+             * @description Headers of each request. ${NAME} stands for a secret.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Network
+             * @description What the program may reach; null: packages for npx and uvx, else none.
+             */
+            network?: ("none" | "packages" | "hosts" | "open") | null;
+            /**
+             * Hosts
+             * @description Hosts that it may reach.
+             */
+            hosts?: string[];
+            /**
+             * Folders
+             * @description PATH, PATH:ro or PATH:rw.
+             */
+            folders?: string[];
+            /**
+             * Tools
+             * @description Patterns; none: all tools.
+             */
+            tools?: string[];
+            /**
+             * Reads
+             * @description Tools that change nothing.
+             */
+            reads?: string[];
+            /**
+             * Changes
+             * @description Tools that change something but send nothing to others.
+             */
+            changes?: string[];
+            /**
+             * Teams
+             * @description Names or ids; none: all teams.
+             */
+            teams?: string[];
+            /** Sha256 */
+            sha256: string;
         };
         /**
          * NewMemory
@@ -21851,6 +22143,216 @@ export interface operations {
             };
         };
     };
+    add_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewMcpServer"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerDetails"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    draft_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerDraft"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpDraftView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     read_mcp_server: {
         parameters: {
             query?: never;
@@ -21900,6 +22402,210 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sign_in_to_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpSignInView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -4,10 +4,11 @@ import { useState } from "react";
 import { api, errorMessage, type Schemas, unwrap } from "@/api/client";
 import { queryClient } from "@/api/queries";
 import { capitalize } from "@/lib/format";
-import { Empty, Loaded, Problem, Section } from "@/views/operations/parts";
+import { Consent, Empty, Loaded, Problem, Section } from "@/views/operations/parts";
+import { ReadGate } from "@/reading/ReadGate";
 import { TextChange } from "@/views/operations/TextChange";
 import { extensionsQuery, skillsQuery } from "@/parts/serverQueries";
-import { Button, Chip, Dialog, DialogActions, ErrorPanel, Loading, type Tone } from "@/ui";
+import { Button, Chip, Dialog, ErrorPanel, Loading, type Tone } from "@/ui";
 
 type Own = Pick<Schemas["ExtensionView"], "id" | "sha256" | "state" | "summary" | "problem"> & { isSkill: boolean };
 const STATES: Record<Own["state"], [Tone, string]> = { off: ["plain", "Off"], on: ["done", "On"], changed: ["wait", "Changed"], faulty: ["fail", "Faulty"] };
@@ -93,37 +94,34 @@ function EnableDialog({ item, onClose }: { item: Own; onClose: () => void }) {
   const isCompared = content.data?.files.some((file) => file.before !== null) ?? false;
   return (
     <Dialog open onOpenChange={(open) => open || onClose()} className="w-[min(820px,calc(100vw-24px))]" title={`Enable ${id}?`} description={isSkill ? "Agents follow it like your own instructions. Read it first." : "Its code runs inside agiraph with all rights of your user. Read it first."}>
-      <div className="space-y-3">
-        {id.startsWith("package:") ? (
-          <p className="text-sm">It is a package with many files: read its source where it is made.</p>
-        ) : content.isPending ? (
-          <Loading label="Reading the content" />
-        ) : content.isError ? (
-          <ErrorPanel title="The content could not be read" detail={errorMessage(content.error)} onRetry={() => void content.refetch()} />
-        ) : (
-          content.data.files.map((file) => (
-            <section key={file.path} aria-label={file.path}>
-              <h3 dir="ltr" className="mb-1 font-mono text-xs break-all">
-                {file.path}
-                {file.now === null && " (removed)"}
-              </h3>
-              <TextChange label={`Content of ${file.path}`} before={isCompared ? (file.before ?? "") : null} now={file.now ?? ""} />
-            </section>
-          ))
-        )}
-        {sha256 && (
-          <p dir="ltr" className="font-mono text-2xs break-all text-ink-3">
-            sha256 {sha256}
-          </p>
-        )}
-        <Problem error={enable.error} />
-      </div>
-      <DialogActions>
-        <Button onClick={onClose}>Not now</Button>
-        <Button variant="primary" disabled={!sha256 || enable.isPending} onClick={() => enable.mutate(sha256!, { onSuccess: onClose })}>
-          {enable.isPending ? "Enabling…" : "Enable this content"}
-        </Button>
-      </DialogActions>
+      <ReadGate>
+        <div className="space-y-3">
+          {id.startsWith("package:") ? (
+            <p className="text-sm">It is a package with many files: read its source where it is made.</p>
+          ) : content.isPending ? (
+            <Loading label="Reading the content" />
+          ) : content.isError ? (
+            <ErrorPanel title="The content could not be read" detail={errorMessage(content.error)} onRetry={() => void content.refetch()} />
+          ) : (
+            content.data.files.map((file) => (
+              <section key={file.path} aria-label={file.path}>
+                <h3 dir="ltr" className="mb-1 font-mono text-xs break-all">
+                  {file.path}
+                  {file.now === null && " (removed)"}
+                </h3>
+                <TextChange label={`Content of ${file.path}`} before={isCompared ? (file.before ?? "") : null} now={file.now ?? ""} />
+              </section>
+            ))
+          )}
+          {sha256 && (
+            <p dir="ltr" className="font-mono text-2xs break-all text-ink-3">
+              sha256 {sha256}
+            </p>
+          )}
+          <Problem error={enable.error} />
+        </div>
+        <Consent question="Enable exactly this content?" agree={enable.isPending ? "Enabling…" : "Enable this content"} canAgree={!!sha256 && !enable.isPending} onAgree={() => enable.mutate(sha256!, { onSuccess: onClose })} onRefuse={onClose} />
+      </ReadGate>
     </Dialog>
   );
 }
