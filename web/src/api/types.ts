@@ -2093,7 +2093,76 @@ export interface paths {
          */
         get: operations["list_channels"];
         put?: never;
+        /**
+         * Add Channel
+         * @description Try the channel that a person was shown, and if it works, add it to `agiraph.toml`.
+         *
+         *     Needs the scope `admin`. One that only sends gets a test message. Returns all channels.
+         */
+        post: operations["add_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Draft Channel
+         * @description Show where a channel leads. Nothing is sent, and nothing is stored. Needs `admin`.
+         */
+        post: operations["draft_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/{channel}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
         post?: never;
+        /**
+         * Remove Channel
+         * @description Take a channel out of `agiraph.toml`. It sends nothing and hears nobody from now on.
+         *
+         *     Needs the scope `admin`.
+         */
+        delete: operations["remove_channel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/{channel}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try Channel
+         * @description Send a test message; if nobody is paired with the channel, ask its service whether it lets
+         *     agiraph in. Needs the scope `admin`.
+         */
+        post: operations["try_channel"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2315,6 +2384,28 @@ export interface paths {
         get: operations["read_extension_content"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/extensions/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Extension
+         * @description Write a new file with code of your own into the home. Needs the scope `admin`.
+         *
+         *     It does not run: it is off until it is enabled.
+         */
+        post: operations["add_extension"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3053,6 +3144,194 @@ export interface components {
                 [key: string]: unknown;
             } | null;
         };
+        /**
+         * ChannelDraft
+         * @description A channel. Which fields it needs, its type says; secrets are given by their names.
+         * @example {
+         *       "name": "phone",
+         *       "token_secret": "telegram_token",
+         *       "type": "telegram"
+         *     }
+         */
+        ChannelDraft: {
+            /** Name */
+            name: string;
+            /**
+             * Type
+             * @description telegram, email, webhook, smtp, terminal, or own:NAME for one of your own.
+             */
+            type: string;
+            /**
+             * Kinds
+             * @description Messages that go there; none: all kinds.
+             */
+            kinds?: ("message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge")[];
+            /**
+             * Token Secret
+             * @description telegram: the secret with the bot's token.
+             * @default
+             */
+            token_secret: string;
+            /**
+             * Api Url
+             * @description telegram: a Bot API server of your own.
+             * @default
+             */
+            api_url: string;
+            /**
+             * Url
+             * @description webhook: where messages are posted.
+             * @default
+             */
+            url: string;
+            /**
+             * Url Secret
+             * @description webhook: the secret with its address instead.
+             * @default
+             */
+            url_secret: string;
+            /**
+             * Secret Secret
+             * @description webhook: the secret that signs requests.
+             * @default
+             */
+            secret_secret: string;
+            /**
+             * Address
+             * @description email: the mailbox of agiraph.
+             * @default
+             */
+            address: string;
+            /**
+             * Smtp Host
+             * @description email
+             * @default
+             */
+            smtp_host: string;
+            /**
+             * Smtp Port
+             * @description email
+             */
+            smtp_port?: number | null;
+            /**
+             * Smtp Security
+             * @description email: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            smtp_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Imap Host
+             * @description email
+             * @default
+             */
+            imap_host: string;
+            /**
+             * Imap Port
+             * @description email
+             */
+            imap_port?: number | null;
+            /**
+             * Imap Security
+             * @description email: tls if empty.
+             * @default
+             * @enum {string}
+             */
+            imap_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Folder
+             * @description email: the folder that is read; INBOX if empty.
+             * @default
+             */
+            folder: string;
+            /**
+             * Checked By
+             * @description email: the server whose checks are believed.
+             * @default
+             */
+            checked_by: string;
+            /**
+             * Host
+             * @description smtp: the server.
+             * @default
+             */
+            host: string;
+            /**
+             * Port
+             * @description smtp
+             */
+            port?: number | null;
+            /**
+             * Security
+             * @description smtp: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            security: "" | "starttls" | "tls" | "none";
+            /**
+             * Sender
+             * @description smtp: the address that mails come from.
+             * @default
+             */
+            sender: string;
+            /**
+             * To
+             * @description smtp: the addresses they go to.
+             */
+            to?: string[];
+            /**
+             * User
+             * @description email, smtp
+             * @default
+             */
+            user: string;
+            /**
+             * Password Secret
+             * @description email, smtp: the secret with it.
+             * @default
+             */
+            password_secret: string;
+        };
+        /**
+         * ChannelDraftView
+         * @description A channel that a person is about to add, with all that they consent to.
+         */
+        ChannelDraftView: {
+            /** Name */
+            name: string;
+            /**
+             * Description
+             * @description Where it leads, without secrets.
+             */
+            description: string;
+            /**
+             * Kinds
+             * @description The kinds of messages it sends.
+             */
+            kinds: ("message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge")[];
+            /** Is Two Way */
+            is_two_way: boolean;
+            /**
+             * Secrets
+             * @description The names of the secrets that it is handed.
+             */
+            secrets: string[];
+            /**
+             * Consent
+             * @description What it means to go on.
+             */
+            consent: string;
+            /**
+             * Question
+             * @description What the person is asked.
+             */
+            question: string;
+            /**
+             * Sha256
+             * @description Hash of what is shown here, for the request that adds it.
+             */
+            sha256: string;
+        };
         /** ChannelView */
         ChannelView: {
             /** Name */
@@ -3084,6 +3363,18 @@ export interface components {
              * @description Messages of unknown senders, of which nothing was kept.
              */
             dropped: number;
+            /**
+             * Description
+             * @description Where it leads, without secrets; empty: another process has it.
+             * @default
+             */
+            description: string;
+            /**
+             * Can Remove
+             * @description Whether agiraph.toml names it, so that the API can.
+             * @default false
+             */
+            can_remove: boolean;
         };
         /**
          * CitationView
@@ -3123,6 +3414,11 @@ export interface components {
              * @description Send it to enable exactly this content.
              */
             sha256: string;
+            /**
+             * Consent
+             * @description What it means to enable it.
+             */
+            consent: string;
             /** Files */
             files: components["schemas"]["FileTextView"][];
         };
@@ -5284,6 +5580,170 @@ export interface components {
              * @description Those that are ready come first.
              */
             providers: components["schemas"]["ProviderView"][];
+        };
+        /**
+         * NewChannel
+         * @description A channel, as a person was shown it.
+         * @example {
+         *       "name": "log",
+         *       "sha256": "0000000000000000000000000000000000000000000000000000000000000000",
+         *       "type": "terminal"
+         *     }
+         */
+        NewChannel: {
+            /** Name */
+            name: string;
+            /**
+             * Type
+             * @description telegram, email, webhook, smtp, terminal, or own:NAME for one of your own.
+             */
+            type: string;
+            /**
+             * Kinds
+             * @description Messages that go there; none: all kinds.
+             */
+            kinds?: ("message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge")[];
+            /**
+             * Token Secret
+             * @description telegram: the secret with the bot's token.
+             * @default
+             */
+            token_secret: string;
+            /**
+             * Api Url
+             * @description telegram: a Bot API server of your own.
+             * @default
+             */
+            api_url: string;
+            /**
+             * Url
+             * @description webhook: where messages are posted.
+             * @default
+             */
+            url: string;
+            /**
+             * Url Secret
+             * @description webhook: the secret with its address instead.
+             * @default
+             */
+            url_secret: string;
+            /**
+             * Secret Secret
+             * @description webhook: the secret that signs requests.
+             * @default
+             */
+            secret_secret: string;
+            /**
+             * Address
+             * @description email: the mailbox of agiraph.
+             * @default
+             */
+            address: string;
+            /**
+             * Smtp Host
+             * @description email
+             * @default
+             */
+            smtp_host: string;
+            /**
+             * Smtp Port
+             * @description email
+             */
+            smtp_port?: number | null;
+            /**
+             * Smtp Security
+             * @description email: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            smtp_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Imap Host
+             * @description email
+             * @default
+             */
+            imap_host: string;
+            /**
+             * Imap Port
+             * @description email
+             */
+            imap_port?: number | null;
+            /**
+             * Imap Security
+             * @description email: tls if empty.
+             * @default
+             * @enum {string}
+             */
+            imap_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Folder
+             * @description email: the folder that is read; INBOX if empty.
+             * @default
+             */
+            folder: string;
+            /**
+             * Checked By
+             * @description email: the server whose checks are believed.
+             * @default
+             */
+            checked_by: string;
+            /**
+             * Host
+             * @description smtp: the server.
+             * @default
+             */
+            host: string;
+            /**
+             * Port
+             * @description smtp
+             */
+            port?: number | null;
+            /**
+             * Security
+             * @description smtp: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            security: "" | "starttls" | "tls" | "none";
+            /**
+             * Sender
+             * @description smtp: the address that mails come from.
+             * @default
+             */
+            sender: string;
+            /**
+             * To
+             * @description smtp: the addresses they go to.
+             */
+            to?: string[];
+            /**
+             * User
+             * @description email, smtp
+             * @default
+             */
+            user: string;
+            /**
+             * Password Secret
+             * @description email, smtp: the secret with it.
+             * @default
+             */
+            password_secret: string;
+            /** Sha256 */
+            sha256: string;
+        };
+        /**
+         * NewExtension
+         * @description A new file with code of your own.
+         * @example {
+         *       "id": "tools/weather.py",
+         *       "text": "from agiraph import tool\n"
+         *     }
+         */
+        NewExtension: {
+            /** Id */
+            id: string;
+            /** Text */
+            text: string;
         };
         /**
          * NewGoal
@@ -21843,6 +22303,409 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewChannel"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    draft_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChannelDraft"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelDraftView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
@@ -22966,6 +23829,111 @@ export interface operations {
             };
             /** @description The token's scope is too small, or the request comes from another site */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_extension: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewExtension"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContentView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
