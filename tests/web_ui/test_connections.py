@@ -9,12 +9,17 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.times.time import SystemClock
 from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.testing import call, says
 from agiraph.testing.model_server import Seen, Step
 from tests import programs
+from tests.extensions.test_consent import greeting
 from tests.mcp.kit import RUDE, behave
 from tests.mcp.test_sign_in import browse, protected
+from tests.postgres_server import free_port
+from tests.runtime.bot_api import TOKEN, BotApi
+from tests.runtime.receivers import WebhookServer
 from tests.web_ui.browsing import EMPTY, PHONE, Visit
 from tests.web_ui.test_accessibility import THEMES, axe_violations
 
@@ -202,3 +207,114 @@ async def test_a_server_that_wants_a_sign_in_says_so_until_the_person_has_signed
         await expect(dialog).to_contain_text("Tell who you are.")
         await agree(page, "Accept")
         await expect(item).to_contain_text("1 tool")
+
+
+def greets(seen: Seen) -> Step:
+    if "finish" not in seen.tools:
+        return says("Fine.")
+    if seen.index == 0:
+        return says(call("greet", name="Bob"))
+    return says(call("finish", summary="Greeted."))
+
+
+async def test_an_own_tool_is_added_read_enabled_and_used(visit: Visit) -> None:
+    desk = await visit(greets, path=EMPTY)
+    page = desk.page
+    await desk.open(PATH)
+    own = page.get_by_role("region", name="Own tools and skills")
+    await own.get_by_role("button", name="Add an own tool").press("Enter")
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Name")).to_be_focused()
+    await page.keyboard.type("hi")
+    await dialog.get_by_label("Code").fill(greeting() + "# more\n" * 60)
+    assert await axe_violations(page, contrast_in=THEMES) == []
+    await dialog.get_by_label("Name").press("Enter")
+    await expect(dialog).to_contain_text("with all that your user may do. Read it first.")
+    enable = dialog.get_by_role("button", name="Enable this content")
+    await expect(enable).to_be_disabled()
+    await dialog.get_by_role("button", name="Go on reading").wait_for()
+    assert await axe_violations(page, contrast_in=THEMES) == []
+    assert not (desk.home / "consents.json").exists()
+    await agree(page, "Enable this content")
+    item = own.get_by_role("listitem")
+    await expect(item).to_contain_text("greet (nothing)")
+    team = await desk.found("Greet Bob", acceptance=["answer"], review="never")
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    await page.get_by_text("The team completed its goal").first.wait_for()
+    assert desk.world is not None
+    [goal] = await desk.world.board(TeamId(team["id"]))
+    told = [turn.text for turn in await desk.world.turns(goal.id) if turn.role == "tool"]
+    assert told[0] == "Hello Bob"
+
+    # Other bytes are asked about again.
+    (desk.home / "tools" / "hi.py").write_text(greeting("Goodbye"))
+    await desk.go(PATH)
+    await expect(item).to_contain_text("Changed")
+
+
+async def test_a_channel_is_added_with_a_secret_paired_tested_and_removed(
+    visit: Visit, tmp_path: Path
+) -> None:
+    home, clock = tmp_path / "home", SystemClock()
+    async with BotApi(now=clock.now()).open() as bot, WebhookServer().open() as web:
+        desk = await visit([], path=EMPTY, world={"secrets": NamedSecrets(home=home)})
+        page = desk.page
+        await desk.open(PATH)
+        channels = page.get_by_role("region", name="Channels", exact=True)
+        await channels.get_by_text("you answer from there").wait_for()
+        await channels.get_by_role("button", name="Add a channel").press("Enter")
+        dialog = page.get_by_role("dialog")
+        await expect(dialog.get_by_label("Name", exact=True)).to_be_focused()
+        await page.keyboard.type("hook")
+        await dialog.get_by_label("Kind").select_option("webhook")
+        await dialog.get_by_label("Address", exact=True).fill(
+            f"http://127.0.0.1:{free_port()}/hook"
+        )
+        assert await axe_violations(page, contrast_in=THEMES) == []
+        await dialog.get_by_label("Address", exact=True).press("Enter")
+        await expect(dialog.get_by_role("group", name="Where it leads")).to_be_focused()
+        await agree(page, "Try and add it")
+        await expect(dialog.get_by_role("alert")).to_contain_text(
+            "The channel 'hook' does not work"
+        )
+        await dialog.get_by_role("button", name="Back").press("Enter")
+        assert not (home / "agiraph.toml").exists()
+        assert desk.watch.faults.pop().count("status of 422") == 1
+
+        await dialog.get_by_label("Address", exact=True).fill(f"http://127.0.0.1:{web.port}/hook")
+        await dialog.get_by_role("button", name="Enter a secret: Secret that signs").click()
+        secret = page.get_by_role("dialog", name="Secret")
+        await secret.get_by_label("Name").fill("signing")
+        await secret.get_by_label("Secret", exact=True).fill(PASSWORD)
+        await secret.get_by_role("button", name="Keep it").click()
+        await dialog.get_by_role("button", name="Continue").click()
+        await expect(dialog).to_contain_text("It is handed these secrets: signing.")
+        await expect(dialog).to_contain_text(f"webhook at 127.0.0.1:{web.port} (signed)")
+        assert await axe_violations(page, contrast_in=THEMES) == []
+        await agree(page, "Try and add it")
+        hook = channels.get_by_role("listitem").filter(has_text="hook")
+        await expect(hook).to_contain_text("sends only")
+        await hook.get_by_role("button", name="Test hook").click()
+        await page.get_by_text("A test message was sent by hook.").wait_for()
+        assert PASSWORD not in (home / "agiraph.toml").read_text()
+
+        await channels.get_by_role("button", name="Add a channel").click()
+        await dialog.get_by_label("Name", exact=True).fill("phone")
+        await dialog.get_by_role("button", name="Enter a secret: Secret with the bot").click()
+        await secret.get_by_label("Name").fill("bot")
+        await secret.get_by_label("Secret", exact=True).fill(TOKEN)
+        await secret.get_by_role("button", name="Keep it").click()
+        await dialog.get_by_label("Bot API server").fill(bot.url)
+        await dialog.get_by_role("button", name="Continue").click()
+        await expect(dialog).to_contain_text("what you write there counts as said by you")
+        await agree(page, "Try and add it")
+        phone = channels.get_by_role("listitem").filter(has_text="phone")
+        await expect(phone).to_contain_text("not paired")
+        await phone.get_by_role("button", name="Test phone").click()
+        await page.get_by_text("phone works. Pair it next.").wait_for()
+        for name in ("hook", "phone"):
+            await channels.get_by_role("button", name=f"Remove {name}").press("Enter")
+            await dialog.get_by_role("button", name="Remove it").press("Enter")
+            await expect(dialog).to_have_count(0)
+        await expect(channels.get_by_role("listitem")).to_have_count(0)
+        assert "[channels" not in (home / "agiraph.toml").read_text()

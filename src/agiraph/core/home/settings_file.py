@@ -49,6 +49,13 @@ def take_out(home: Home, table: str, name: str) -> None:
     home.folder.write(home.config_path.name, made.encode())
 
 
+def reason(home: Home, error: Misconfigured) -> str:
+    """Return why a table cannot be used, without the file and what to write into it: for a person
+    who filled in a form."""
+    said = str(error).removeprefix(f"{home.config_path}: ").partition(". Write ")[0]
+    return f"{said.rstrip('.')}."
+
+
 def _text(home: Home) -> str:
     path: Path = home.config_path
     try:

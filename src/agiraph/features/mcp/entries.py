@@ -76,9 +76,7 @@ def draft(home: Home, name: str, table: Mapping[str, Any], secrets: NamedSecrets
     try:
         server = servers(home.config_path, {name: written}, [], secrets.names)[name]
     except Misconfigured as error:
-        # Without what to write into the file, which nobody does here.
-        said = str(error).removeprefix(f"{home.config_path}: ").partition(". Write ")[0]
-        raise Refused(f"{said}.") from error
+        raise Refused(settings_file.reason(home, error)) from error
     if server.fault:
         raise Refused(f"The MCP server {name!r} cannot be used: {server.fault}.")
     if found := literals(server):
