@@ -20,6 +20,8 @@ from agiraph.features.channels.carriers import Carriers
 
 router: Router = Router("channels")
 Port = int | None
+_NAMED = ("token_secret", "url_secret", "secret_secret", "password_secret")
+"""The fields that name a secret."""
 Security = Literal["", "starttls", "tls", "none"]
 
 
@@ -100,7 +102,7 @@ async def draft_channel(body: ChannelDraft, api: ApiDep, caller: CallerDep) -> C
         description=channel.description,
         kinds=sorted(channel.kinds),
         is_two_way=two_way,
-        secrets=[str(value) for key, value in table.items() if key.endswith("_secret")],
+        secrets=[str(table[key]) for key in _NAMED if key in table],
         consent=adding.TWO_WAY_CONSENT if two_way else adding.CONSENT,
         question=adding.QUESTION,
         sha256=adding.shown_hash(body.name, table),
