@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from agiraph import call
+from agiraph.features.extensions import commands
 from tests.api.serving import Served
 from tests.extensions.files import put, put_skill
 from tests.extensions.test_consent import greeting
@@ -39,6 +40,35 @@ async def test_the_owner_enables_a_tool_with_the_hash_that_was_listed(served: Se
         422,
         "'tools/hi.py' is not enabled; nothing was changed.",
     )
+
+
+async def test_the_owner_adds_a_file_that_is_off_until_it_is_enabled(served: Served) -> None:
+    body = {"id": "tools/hi.py", "text": greeting()}
+    status, shown = await served.ask("POST", "/extensions/files", body)
+    assert (status, [one["now"] for one in shown["files"]]) == (201, [greeting()])
+    said = " ".join(str(commands.enable_tool.help).split())
+    assert shown["consent"] in said
+    assert (await served.ask("POST", "/extensions/files", body))[0] == 409
+    [listed] = (await served.ask("GET", "/extensions"))[1]
+    assert (listed["state"], listed["sha256"]) == ("off", shown["sha256"])
+    right = {"id": "tools/hi.py", "sha256": shown["sha256"]}
+    assert (await served.ask("POST", "/extensions/enable", right))[1]["state"] == "on"
+    for wrong in ("hi.py", "tools/../hi.py", "tools/_hi.py", "skills/hi.py", "tools/hi.txt"):
+        status, _ = await served.ask("POST", "/extensions/files", body | {"id": wrong})
+        assert (wrong, status) == (wrong, 422)
+    put_skill(served.world.path, "skills/pdf")
+    _, skill = await served.ask("GET", "/skills/content?id=skills/pdf")
+    assert skill["consent"] in " ".join(str(commands.enable_skill.help).split())
+
+
+async def test_nobody_but_the_owner_in_this_site_adds_a_file(served: Served) -> None:
+    body = {"id": "tools/hi.py", "text": greeting()}
+    _, made = await served.ask("POST", "/tokens", {"name": "o", "scope": "operate"})
+    token = {"Authorization": f"Bearer {made['secret']}"}
+    assert (await served.ask("POST", "/extensions/files", body, **token))[0] == 403
+    evil = {"Origin": "https://evil.example"}
+    assert (await served.ask("POST", "/extensions/files", body, **evil))[0] == 403
+    assert not (served.world.path / "tools").exists()
 
 
 async def test_a_skill_is_enabled_with_the_hash_that_was_listed(served: Served) -> None:

@@ -55,7 +55,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " features/research/model/sources features/backup/archive"
         " features/backup/archive_reading core/home/file_versions sandbox/folders/git_settings"
         " core/home/layout core/home/named_secrets core/home/file_search"
-        " core/home/specialists features/mcp/settings"
+        " core/home/specialists core/home/settings_file features/mcp/settings"
         " features/mcp/toolbox core/services/lifecycle/answers core/services/members/roster"
         " core/tools/delegation core/tools/web/reading web/links web/reading_hosts"
         " features/extensions/own_services features/extensions/own_tools"
@@ -86,7 +86,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         "core/domain/text/quotations"
     ),
     "only chooses what is shown": (
-        "features/mcp/commands cli/prompts cli/session core/domain/agents"
+        "cli/prompts cli/session core/domain/agents"
         " core/domain/text/visible logs core/domain/text/language core/domain/work"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",

@@ -140,6 +140,9 @@ class BotApi:
         """Put an update back, as if it had not been confirmed."""
         self._updates.append(update)
 
+    async def _getMe(self, given: dict[str, Any]) -> web.Response:
+        return _result({"id": 110201543, "is_bot": True, "first_name": "agiraph"})
+
     async def _sendMessage(self, given: dict[str, Any]) -> web.Response:
         if not 1 <= len(given["text"].encode("utf-16-le")) // 2 <= MOST_UTF16:
             return _refused(400, "Bad Request: message is too long")

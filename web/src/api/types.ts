@@ -2116,7 +2116,76 @@ export interface paths {
          */
         get: operations["list_channels"];
         put?: never;
+        /**
+         * Add Channel
+         * @description Try the channel that a person was shown, and if it works, add it to `agiraph.toml`.
+         *
+         *     Needs the scope `admin`. One that only sends gets a test message. Returns all channels.
+         */
+        post: operations["add_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Draft Channel
+         * @description Show where a channel leads. Nothing is sent, and nothing is stored. Needs `admin`.
+         */
+        post: operations["draft_channel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/{channel}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
         post?: never;
+        /**
+         * Remove Channel
+         * @description Take a channel out of `agiraph.toml`. It sends nothing and hears nobody from now on.
+         *
+         *     Needs the scope `admin`.
+         */
+        delete: operations["remove_channel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/channels/{channel}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try Channel
+         * @description Send a test message; if nobody is paired with the channel, ask its service whether it lets
+         *     agiraph in. Needs the scope `admin`.
+         */
+        post: operations["try_channel"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2178,7 +2247,34 @@ export interface paths {
          */
         get: operations["list_mcp_servers"];
         put?: never;
-        post?: never;
+        /**
+         * Add Mcp Server
+         * @description Start the MCP server that a person was shown, and if it answers, add it to `agiraph.toml`.
+         *
+         *     Needs the scope `admin`. Its tools are off until `confirm` accepts them. One that wants a
+         *     sign-in is added, too.
+         */
+        post: operations["add_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Draft Mcp Server
+         * @description Show what would be started or contacted. Nothing is, and nothing is stored. Needs `admin`.
+         */
+        post: operations["draft_mcp_server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2201,6 +2297,33 @@ export interface paths {
         get: operations["read_mcp_server"];
         put?: never;
         post?: never;
+        /**
+         * Remove Mcp Server
+         * @description Take an MCP server out of `agiraph.toml`, end it, and forget its tools. Needs `admin`.
+         */
+        delete: operations["remove_mcp_server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign In To Mcp Server
+         * @description Begin to sign in to an MCP server (OAuth). Needs the scope `admin`.
+         *
+         *     The person opens the address in a browser on the machine of the server, which then has the
+         *     token.
+         */
+        post: operations["sign_in_to_mcp_server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2284,6 +2407,28 @@ export interface paths {
         get: operations["read_extension_content"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/extensions/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add Extension
+         * @description Write a new file with code of your own into the home. Needs the scope `admin`.
+         *
+         *     It does not run: it is off until it is enabled.
+         */
+        post: operations["add_extension"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3022,6 +3167,194 @@ export interface components {
                 [key: string]: unknown;
             } | null;
         };
+        /**
+         * ChannelDraft
+         * @description A channel. Which fields it needs, its type says; secrets are given by their names.
+         * @example {
+         *       "name": "phone",
+         *       "token_secret": "telegram_token",
+         *       "type": "telegram"
+         *     }
+         */
+        ChannelDraft: {
+            /** Name */
+            name: string;
+            /**
+             * Type
+             * @description telegram, email, webhook, smtp, terminal, or own:NAME for one of your own.
+             */
+            type: string;
+            /**
+             * Kinds
+             * @description Messages that go there; none: all kinds.
+             */
+            kinds?: ("message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge")[];
+            /**
+             * Token Secret
+             * @description telegram: the secret with the bot's token.
+             * @default
+             */
+            token_secret: string;
+            /**
+             * Api Url
+             * @description telegram: a Bot API server of your own.
+             * @default
+             */
+            api_url: string;
+            /**
+             * Url
+             * @description webhook: where messages are posted.
+             * @default
+             */
+            url: string;
+            /**
+             * Url Secret
+             * @description webhook: the secret with its address instead.
+             * @default
+             */
+            url_secret: string;
+            /**
+             * Secret Secret
+             * @description webhook: the secret that signs requests.
+             * @default
+             */
+            secret_secret: string;
+            /**
+             * Address
+             * @description email: the mailbox of agiraph.
+             * @default
+             */
+            address: string;
+            /**
+             * Smtp Host
+             * @description email
+             * @default
+             */
+            smtp_host: string;
+            /**
+             * Smtp Port
+             * @description email
+             */
+            smtp_port?: number | null;
+            /**
+             * Smtp Security
+             * @description email: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            smtp_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Imap Host
+             * @description email
+             * @default
+             */
+            imap_host: string;
+            /**
+             * Imap Port
+             * @description email
+             */
+            imap_port?: number | null;
+            /**
+             * Imap Security
+             * @description email: tls if empty.
+             * @default
+             * @enum {string}
+             */
+            imap_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Folder
+             * @description email: the folder that is read; INBOX if empty.
+             * @default
+             */
+            folder: string;
+            /**
+             * Checked By
+             * @description email: the server whose checks are believed.
+             * @default
+             */
+            checked_by: string;
+            /**
+             * Host
+             * @description smtp: the server.
+             * @default
+             */
+            host: string;
+            /**
+             * Port
+             * @description smtp
+             */
+            port?: number | null;
+            /**
+             * Security
+             * @description smtp: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            security: "" | "starttls" | "tls" | "none";
+            /**
+             * Sender
+             * @description smtp: the address that mails come from.
+             * @default
+             */
+            sender: string;
+            /**
+             * To
+             * @description smtp: the addresses they go to.
+             */
+            to?: string[];
+            /**
+             * User
+             * @description email, smtp
+             * @default
+             */
+            user: string;
+            /**
+             * Password Secret
+             * @description email, smtp: the secret with it.
+             * @default
+             */
+            password_secret: string;
+        };
+        /**
+         * ChannelDraftView
+         * @description A channel that a person is about to add, with all that they consent to.
+         */
+        ChannelDraftView: {
+            /** Name */
+            name: string;
+            /**
+             * Description
+             * @description Where it leads, without secrets.
+             */
+            description: string;
+            /**
+             * Kinds
+             * @description The kinds of messages it sends.
+             */
+            kinds: ("message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge")[];
+            /** Is Two Way */
+            is_two_way: boolean;
+            /**
+             * Secrets
+             * @description The names of the secrets that it is handed.
+             */
+            secrets: string[];
+            /**
+             * Consent
+             * @description What it means to go on.
+             */
+            consent: string;
+            /**
+             * Question
+             * @description What the person is asked.
+             */
+            question: string;
+            /**
+             * Sha256
+             * @description Hash of what is shown here, for the request that adds it.
+             */
+            sha256: string;
+        };
         /** ChannelView */
         ChannelView: {
             /** Name */
@@ -3053,6 +3386,18 @@ export interface components {
              * @description Messages of unknown senders, of which nothing was kept.
              */
             dropped: number;
+            /**
+             * Description
+             * @description Where it leads, without secrets; empty: another process has it.
+             * @default
+             */
+            description: string;
+            /**
+             * Can Remove
+             * @description Whether agiraph.toml names it, so that the API can.
+             * @default false
+             */
+            can_remove: boolean;
         };
         /**
          * CitationView
@@ -3092,6 +3437,11 @@ export interface components {
              * @description Send it to enable exactly this content.
              */
             sha256: string;
+            /**
+             * Consent
+             * @description What it means to enable it.
+             */
+            consent: string;
             /** Files */
             files: components["schemas"]["FileTextView"][];
         };
@@ -4632,6 +4982,44 @@ export interface components {
             at: string;
         };
         /**
+         * McpDraftView
+         * @description An MCP server that a person is about to add, with all that they consent to.
+         */
+        McpDraftView: {
+            /** Name */
+            name: string;
+            /**
+             * Reached
+             * @description Command, variables, address and headers, line by line, without secrets.
+             */
+            reached: string[];
+            /**
+             * Secrets
+             * @description The names of the secrets that it is handed.
+             */
+            secrets: string[];
+            /**
+             * Notes
+             * @description What its program reaches and sees.
+             */
+            notes: string[];
+            /**
+             * Consent
+             * @description What it means to go on.
+             */
+            consent: string;
+            /**
+             * Question
+             * @description What the person is asked.
+             */
+            question: string;
+            /**
+             * Sha256
+             * @description Hash of what is shown here, for the request that adds it.
+             */
+            sha256: string;
+        };
+        /**
          * McpServerDetails
          * @description An MCP server with all that a person confirms.
          */
@@ -4673,6 +5061,26 @@ export interface components {
              */
             tools: string[];
             /**
+             * Is Running
+             * @description Whether it is started, or connected, now.
+             */
+            is_running: boolean;
+            /**
+             * Needs Sign In
+             * @description Whether it answers nobody who has not signed in.
+             */
+            needs_sign_in: boolean;
+            /**
+             * Problem
+             * @description Why its last use failed; empty: it did not.
+             */
+            problem: string;
+            /**
+             * Can Remove
+             * @description Whether agiraph.toml names it, so that the API can.
+             */
+            can_remove: boolean;
+            /**
              * Reached
              * @description Command, variables, address and headers, line by line, without secrets.
              */
@@ -4687,6 +5095,83 @@ export interface components {
              * @description Hash of what is shown here, for the request that confirms it.
              */
             sha256: string;
+            /**
+             * Question
+             * @description What the person is asked; empty: nothing waits for them.
+             */
+            question: string;
+        };
+        /**
+         * McpServerDraft
+         * @description An MCP server: its command or its address, and what it and agents may do.
+         * @example {
+         *       "command": "python3 /path/weather.py",
+         *       "name": "weather"
+         *     }
+         */
+        McpServerDraft: {
+            /** Name */
+            name: string;
+            /**
+             * Command
+             * @description A program with its arguments, as in a shell; nothing is expanded.
+             * @default
+             */
+            command: string;
+            /**
+             * Url
+             * @default
+             */
+            url: string;
+            /**
+             * Env
+             * @description Variables of the program. ${NAME} stands for a secret.
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * Headers
+             * @description Headers of each request. ${NAME} stands for a secret.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Network
+             * @description What the program may reach; null: packages for npx and uvx, else none.
+             */
+            network?: ("none" | "packages" | "hosts" | "open") | null;
+            /**
+             * Hosts
+             * @description Hosts that it may reach.
+             */
+            hosts?: string[];
+            /**
+             * Folders
+             * @description PATH, PATH:ro or PATH:rw.
+             */
+            folders?: string[];
+            /**
+             * Tools
+             * @description Patterns; none: all tools.
+             */
+            tools?: string[];
+            /**
+             * Reads
+             * @description Tools that change nothing.
+             */
+            reads?: string[];
+            /**
+             * Changes
+             * @description Tools that change something but send nothing to others.
+             */
+            changes?: string[];
+            /**
+             * Teams
+             * @description Names or ids; none: all teams.
+             */
+            teams?: string[];
         };
         /**
          * McpServerView
@@ -4729,6 +5214,34 @@ export interface components {
              * @description The tools that agents may call.
              */
             tools: string[];
+            /**
+             * Is Running
+             * @description Whether it is started, or connected, now.
+             */
+            is_running: boolean;
+            /**
+             * Needs Sign In
+             * @description Whether it answers nobody who has not signed in.
+             */
+            needs_sign_in: boolean;
+            /**
+             * Problem
+             * @description Why its last use failed; empty: it did not.
+             */
+            problem: string;
+            /**
+             * Can Remove
+             * @description Whether agiraph.toml names it, so that the API can.
+             */
+            can_remove: boolean;
+        };
+        /** McpSignInView */
+        McpSignInView: {
+            /**
+             * Url
+             * @description The address to open in a browser on the machine of the server; empty: none.
+             */
+            url: string;
         };
         /**
          * McpToolView
@@ -5113,6 +5626,170 @@ export interface components {
             providers: components["schemas"]["ProviderView"][];
         };
         /**
+         * NewChannel
+         * @description A channel, as a person was shown it.
+         * @example {
+         *       "name": "log",
+         *       "sha256": "0000000000000000000000000000000000000000000000000000000000000000",
+         *       "type": "terminal"
+         *     }
+         */
+        NewChannel: {
+            /** Name */
+            name: string;
+            /**
+             * Type
+             * @description telegram, email, webhook, smtp, terminal, or own:NAME for one of your own.
+             */
+            type: string;
+            /**
+             * Kinds
+             * @description Messages that go there; none: all kinds.
+             */
+            kinds?: ("message" | "question" | "approval" | "answer" | "result" | "failure" | "briefing" | "report" | "notice" | "suggestion" | "nudge")[];
+            /**
+             * Token Secret
+             * @description telegram: the secret with the bot's token.
+             * @default
+             */
+            token_secret: string;
+            /**
+             * Api Url
+             * @description telegram: a Bot API server of your own.
+             * @default
+             */
+            api_url: string;
+            /**
+             * Url
+             * @description webhook: where messages are posted.
+             * @default
+             */
+            url: string;
+            /**
+             * Url Secret
+             * @description webhook: the secret with its address instead.
+             * @default
+             */
+            url_secret: string;
+            /**
+             * Secret Secret
+             * @description webhook: the secret that signs requests.
+             * @default
+             */
+            secret_secret: string;
+            /**
+             * Address
+             * @description email: the mailbox of agiraph.
+             * @default
+             */
+            address: string;
+            /**
+             * Smtp Host
+             * @description email
+             * @default
+             */
+            smtp_host: string;
+            /**
+             * Smtp Port
+             * @description email
+             */
+            smtp_port?: number | null;
+            /**
+             * Smtp Security
+             * @description email: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            smtp_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Imap Host
+             * @description email
+             * @default
+             */
+            imap_host: string;
+            /**
+             * Imap Port
+             * @description email
+             */
+            imap_port?: number | null;
+            /**
+             * Imap Security
+             * @description email: tls if empty.
+             * @default
+             * @enum {string}
+             */
+            imap_security: "" | "starttls" | "tls" | "none";
+            /**
+             * Folder
+             * @description email: the folder that is read; INBOX if empty.
+             * @default
+             */
+            folder: string;
+            /**
+             * Checked By
+             * @description email: the server whose checks are believed.
+             * @default
+             */
+            checked_by: string;
+            /**
+             * Host
+             * @description smtp: the server.
+             * @default
+             */
+            host: string;
+            /**
+             * Port
+             * @description smtp
+             */
+            port?: number | null;
+            /**
+             * Security
+             * @description smtp: starttls if empty.
+             * @default
+             * @enum {string}
+             */
+            security: "" | "starttls" | "tls" | "none";
+            /**
+             * Sender
+             * @description smtp: the address that mails come from.
+             * @default
+             */
+            sender: string;
+            /**
+             * To
+             * @description smtp: the addresses they go to.
+             */
+            to?: string[];
+            /**
+             * User
+             * @description email, smtp
+             * @default
+             */
+            user: string;
+            /**
+             * Password Secret
+             * @description email, smtp: the secret with it.
+             * @default
+             */
+            password_secret: string;
+            /** Sha256 */
+            sha256: string;
+        };
+        /**
+         * NewExtension
+         * @description A new file with code of your own.
+         * @example {
+         *       "id": "tools/weather.py",
+         *       "text": "from agiraph import tool\n"
+         *     }
+         */
+        NewExtension: {
+            /** Id */
+            id: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * NewGoal
          * @example {
          *       "goal": "Now compare their prices, too"
@@ -5184,6 +5861,81 @@ export interface components {
             type: "fact" | "technique" | "pattern" | "lesson";
             /** Confidence */
             confidence?: number | null;
+        };
+        /**
+         * NewMcpServer
+         * @description An MCP server, as a person was shown it.
+         * @example {
+         *       "command": "python3 /path/weather.py",
+         *       "name": "weather",
+         *       "sha256": "0000000000000000000000000000000000000000000000000000000000000000"
+         *     }
+         */
+        NewMcpServer: {
+            /** Name */
+            name: string;
+            /**
+             * Command
+             * @description A program with its arguments, as in a shell; nothing is expanded.
+             * @default
+             */
+            command: string;
+            /**
+             * Url
+             * @default
+             */
+            url: string;
+            /**
+             * Env
+             * @description Variables of the program. ${NAME} stands for a secret.
+             */
+            env?: {
+                [key: string]: string;
+            };
+            /**
+             * Headers
+             * @description Headers of each request. ${NAME} stands for a secret.
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Network
+             * @description What the program may reach; null: packages for npx and uvx, else none.
+             */
+            network?: ("none" | "packages" | "hosts" | "open") | null;
+            /**
+             * Hosts
+             * @description Hosts that it may reach.
+             */
+            hosts?: string[];
+            /**
+             * Folders
+             * @description PATH, PATH:ro or PATH:rw.
+             */
+            folders?: string[];
+            /**
+             * Tools
+             * @description Patterns; none: all tools.
+             */
+            tools?: string[];
+            /**
+             * Reads
+             * @description Tools that change nothing.
+             */
+            reads?: string[];
+            /**
+             * Changes
+             * @description Tools that change something but send nothing to others.
+             */
+            changes?: string[];
+            /**
+             * Teams
+             * @description Names or ids; none: all teams.
+             */
+            teams?: string[];
+            /** Sha256 */
+            sha256: string;
         };
         /**
          * NewMemory
@@ -21686,6 +22438,409 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewChannel"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelView"][];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    draft_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChannelDraft"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelDraftView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_channel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The request is invalid or refused; `detail` says what to do */
             422: {
                 headers: {
@@ -21986,6 +23141,216 @@ export interface operations {
             };
         };
     };
+    add_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewMcpServer"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerDetails"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    draft_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerDraft"];
+            };
+        };
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpDraftView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     read_mcp_server: {
         parameters: {
             query?: never;
@@ -22035,6 +23400,210 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sign_in_to_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested data */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpSignInView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -22395,6 +23964,111 @@ export interface operations {
             };
             /** @description The token's scope is too small, or the request comes from another site */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid or refused; `detail` says what to do */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_extension: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewExtension"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContentView"];
+                };
+            };
+            /** @description The request is malformed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing or invalid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's scope is too small, or the request comes from another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided, or not possible in the current state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

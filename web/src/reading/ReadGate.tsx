@@ -40,11 +40,17 @@ export function ReadGate({ children }: { children: ReactNode }) {
 export const useUnread = (): Marks => useContext(UnreadContext);
 
 /** Scroll to a mark so that the piece before it is on screen. The page moves only as far as it must: the buttons below stay in sight. */
-export function scrollToMark(mark: HTMLElement): void {
+function scrollToMark(mark: HTMLElement): void {
   const box = mark.closest<HTMLElement>("[data-argument]");
   if (!box) return mark.scrollIntoView({ block: "end" });
   box.scrollTop += mark.getBoundingClientRect().bottom - box.getBoundingClientRect().bottom;
   box.scrollIntoView({ block: "nearest" });
+}
+
+/** Scroll to the next part that the person has not seen. After the last part the button disappears, so the focus moves to the text and not to an approve or deny button. */
+export function readOn(unread: readonly HTMLElement[]): void {
+  scrollToMark(unread[0]!);
+  if (unread.length === 1) unread[0]!.closest<HTMLElement>("[data-argument]")?.focus({ preventScroll: true });
 }
 
 /** A text that must be read, with an `EndMark` behind each piece. `of` is the text: another text must be read anew. */

@@ -32,8 +32,8 @@ export function Dialog({ open, onOpenChange, title, description, children, class
           // Radix returns the focus to the dialog's own trigger alone, and our dialogs have none.
           onOpenAutoFocus={(event) => {
             returnTo.current = document.activeElement;
-            // The first field that takes the focus, not the button that closes the dialog.
-            for (const field of (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("input:not([type=file]), textarea, select")) {
+            // The first field that takes the focus, or the text that is to be read, not the button that closes the dialog.
+            for (const field of (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("input:not([type=file]), textarea, select, [data-takes-focus]")) {
               field.focus();
               if (document.activeElement === field) return event.preventDefault();
             }

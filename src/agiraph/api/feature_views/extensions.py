@@ -62,6 +62,7 @@ class ContentView(View):
 
     id: str
     sha256: str = Field(description="Send it to enable exactly this content.")
+    consent: str = Field(description="What it means to enable it.")
     files: list[FileTextView]
 
 

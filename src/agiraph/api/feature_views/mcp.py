@@ -25,6 +25,10 @@ class McpServerView(View):
     summary: str
     teams: list[str] = Field(description="Names or ids of the teams that may use it; empty: all.")
     tools: list[str] = Field(description="The tools that agents may call.")
+    is_running: bool = Field(description="Whether it is started, or connected, now.")
+    needs_sign_in: bool = Field(description="Whether it answers nobody who has not signed in.")
+    problem: str = Field(description="Why its last use failed; empty: it did not.")
+    can_remove: bool = Field(description="Whether agiraph.toml names it, so that the API can.")
 
 
 class McpToolView(View):
@@ -51,3 +55,24 @@ class McpServerDetails(McpServerView):
         description="All tools of the server, those to be confirmed first."
     )
     sha256: str = Field(description="Hash of what is shown here, for the request that confirms it.")
+    question: str = Field(description="What the person is asked; empty: nothing waits for them.")
+
+
+class McpDraftView(View):
+    """An MCP server that a person is about to add, with all that they consent to."""
+
+    name: str
+    reached: list[str] = Field(
+        description="Command, variables, address and headers, line by line, without secrets."
+    )
+    secrets: list[str] = Field(description="The names of the secrets that it is handed.")
+    notes: list[str] = Field(description="What its program reaches and sees.")
+    consent: str = Field(description="What it means to go on.")
+    question: str = Field(description="What the person is asked.")
+    sha256: str = Field(description="Hash of what is shown here, for the request that adds it.")
+
+
+class McpSignInView(View):
+    url: str = Field(
+        description="The address to open in a browser on the machine of the server; empty: none."
+    )

@@ -55,6 +55,11 @@ class NamedSecrets:
         """Whether there is a secret of this name, now."""
         return name in self.sources or name in self._entered()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all secrets that there are now."""
+        return frozenset((*self.sources, *self._entered()))
+
     def _entered(self) -> Mapping[str, str]:
         return {} if self.home is None else stored_keys.read(self.home).named
 

@@ -11,6 +11,7 @@ from agiraph.core.domain.persons import OWNER
 from agiraph.core.domain.records.channels import Channel, DeliveryFailed, WantedChannel, is_two_way
 from agiraph.core.domain.records.deliveries import OutgoingMessage
 from agiraph.core.domain.times.time import Clock
+from agiraph.core.home.named_secrets import NamedSecrets
 from agiraph.core.runtime.background.periodic import PeriodicTasks, Wait
 from agiraph.core.runtime.parts import Installation, Part
 from agiraph.core.services.mail import deliveries
@@ -201,14 +202,21 @@ class Carriers(Part):
 
     def __init__(self, given: Installation) -> None:
         self._given = given
+        self._is_started = False
+        self._changing = asyncio.Lock()
+
+    @property
+    def secrets(self) -> NamedSecrets:
+        return self._given.secrets
 
     @cached_property
     def channels(self) -> dict[str, Channel]:
         """The channels by name, own ones in the place of those that the settings only name."""
         named: dict[str, Channel] = self._given.settings.get("channels", {})
-        return {name: self._resolved(channel) for name, channel in named.items()}
+        return {name: self.resolved(channel) for name, channel in named.items()}
 
-    def _resolved(self, channel: Channel) -> Channel:
+    def resolved(self, channel: Channel) -> Channel:
+        """Return the channel, or the own one that the settings only name."""
         if not isinstance(channel, WantedChannel):
             return channel
         found = (part.channel(channel) for part in self._given.parts)
@@ -236,11 +244,35 @@ class Carriers(Part):
         given = self._given
         return Inlet(given.store, given.store.clock, self.channels, given.periodic)
 
+    async def put(self, name: str, channel: Channel | None) -> None:
+        """Use a channel under this name from now on; None: use it no more. What is being sent gets
+        a moment to end, as at a stop."""
+        async with self._changing:
+            if self._is_started:
+                await self._halt()
+            self.channels.pop(name, None)
+            if channel is None:
+                await self._given.store.write(deliveries.close_channel, name)
+            else:
+                self.channels[name] = channel
+            for made in ("outbox", "inlet"):  # made anew, with the channels that there are now
+                vars(self).pop(made, None)
+            if self._is_started:
+                await self._begin()
+
     async def start(self) -> None:
+        self._is_started = True
+        await self._begin()
+
+    async def _begin(self) -> None:
         await self.outbox.start()
         await self.inlet.start()
 
     async def stop(self) -> None:
+        self._is_started = False
+        await self._halt()
+
+    async def _halt(self) -> None:
         await self.inlet.stop()
         await self.outbox.stop()
 

@@ -137,10 +137,10 @@ def skills() -> None:
 @_hash
 @printing
 async def enable_skill(name: str, sha256: str) -> Told:
-    """Enable the skill NAME, with exactly the files it has now. Read them first.
+    """Enable the skill NAME, with exactly the files it has now.
 
     NAME is a folder in skills/ of the home, or the whole path of a folder's .claude/skills/NAME.
-    Agents then follow it as they follow you.
+    Agents then follow it as they follow you. Read its files first.
     """
     home = Home.open(config.load(environment()).home)
     one = Skills(home=home).enable(name, sha256=sha256, at=SystemClock().now())

@@ -11,7 +11,7 @@ from typing import Literal
 
 import orjson
 
-from agiraph.core.domain.errors import Refused
+from agiraph.core.domain.errors import Conflict, Refused
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.value import dataclass
 from agiraph.core.home.layout import Home
@@ -28,6 +28,8 @@ PACKAGE_FILES, PACKAGE_BYTES = 5000, 64 * 2**20
 """The largest package that is hashed."""
 PACKAGE = "package:"
 """The beginning of the id of a package's entry point."""
+CONSENT = "Its code then runs inside of the runtime, with all that your user may do. Read it first."
+"""What a person is told before they enable own code, by command or in the web UI."""
 Source = Literal["file", "package"]
 
 
@@ -106,6 +108,27 @@ def content_of(home: Home, identity: str) -> tuple[Found, Mapping[str, bytes]]:
     if found.problem:
         raise Refused(f"{identity} cannot be shown: {found.problem}")
     return found, pinned.copy(home, found.id)
+
+
+def put(home: Home, identity: str, text: str) -> Found:
+    """Write a new file into the home, where it is off until a person enables it, and return it;
+    raise `Conflict` if there is a file of this name."""
+    kind, _, name = identity.partition("/")
+    stem = name.removesuffix(".py")
+    if kind not in KINDS or stem == name or not (stem.isascii() and stem.isidentifier()):
+        raise Refused(f"{identity!r} is no file for own code: write tools/NAME.py.")
+    if stem.startswith("_"):
+        raise Refused(f"{identity!r} would not be found: a name begins with a letter.")
+    data = text.encode(errors="replace")
+    if len(data) > LONGEST_BYTES:
+        raise Refused(f"It is longer than {LONGEST_BYTES // 1024} KiB; make it a package.")
+    home.folder.sub(kind, create=True).close()
+    if home.folder.exists(identity):
+        raise Conflict(
+            f"There is a file {identity} already. Change it there, or take another name."
+        )
+    home.folder.write(identity, data)
+    return find_one(home, identity)
 
 
 def find(home: Home, *, packages: bool = True) -> list[Found]:

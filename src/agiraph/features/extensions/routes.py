@@ -22,10 +22,10 @@ from agiraph.core.domain.agents import GivenFolder
 from agiraph.core.domain.records.skills import TOP
 from agiraph.core.store import teams
 from agiraph.core.store.tx import Tx
-from agiraph.features.extensions.finding import content_of
+from agiraph.features.extensions.finding import CONSENT, LONGEST_BYTES, content_of, put
 from agiraph.features.extensions.loading import Extensions
 from agiraph.features.extensions.pinned import Item
-from agiraph.features.extensions.skills import Skills
+from agiraph.features.extensions.skills import SKILL_CONSENT, Skills
 
 router: Router = Router("extensions")
 MOST_TEAMS = 1000
@@ -37,6 +37,13 @@ class EnableRequest(Body, example={"id": "tools/weather.py", "sha256": "0" * 64}
 
     id: str = Field(min_length=1, max_length=400)
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class NewExtension(Body, example={"id": "tools/weather.py", "text": "from agiraph import tool\n"}):
+    """A new file with code of your own."""
+
+    id: str = Field(min_length=1, max_length=400)
+    text: str = Field(min_length=1, max_length=LONGEST_BYTES)
 
 
 class DisableRequest(Body, example={"id": "tools/weather.py"}):
@@ -72,6 +79,16 @@ async def read_extension_content(id: ContentId, api: ApiDep, caller: CallerDep) 
     return _content(id, *found)
 
 
+@router.post("/extensions/files", status_code=201, responses=documented(409))
+async def add_extension(body: NewExtension, api: ApiDep, caller: CallerDep) -> ContentView:
+    """Write a new file with code of your own into the home. Needs the scope `admin`.
+
+    It does not run: it is off until it is enabled.
+    """
+    check_owner(caller, "To add code of your own")
+    return _content(body.id, await asyncio.to_thread(put, api.home, body.id, body.text), {})
+
+
 @router.post("/extensions/enable", responses=documented(409))
 async def enable_extension(body: EnableRequest, api: ApiDep, caller: CallerDep) -> ExtensionView:
     """Enable an extension with exactly this content. Needs the scope `admin`.
@@ -94,12 +111,14 @@ def _of(api: Api) -> Extensions:
     return api.parts.get(Extensions) or Extensions(home=api.home)
 
 
-def _content(id: str, item: Item, before: Mapping[str, bytes]) -> ContentView:
+def _content(
+    id: str, item: Item, before: Mapping[str, bytes], consent: str = CONSENT
+) -> ContentView:
     """Return the files of an item beside those that were enabled."""
     names = sorted({*before, *item.files})
     pairs = ((name, before.get(name), item.files.get(name)) for name in names)
     files = [FileTextView(path=n, before=_text(b), now=_text(now)) for n, b, now in pairs]
-    return ContentView(id=id, sha256=item.sha256, files=files)
+    return ContentView(id=id, sha256=item.sha256, consent=consent, files=files)
 
 
 def _text(data: bytes | None) -> str | None:
@@ -129,7 +148,8 @@ async def list_skills(api: ApiDep) -> list[SkillView]:
 async def read_skill_content(id: ContentId, api: ApiDep, caller: CallerDep) -> ContentView:
     """Show the files of a skill in full, and those that were enabled before. Needs `admin`."""
     check_owner(caller, "To read the files of a skill")
-    return _content(id, *await asyncio.to_thread(Skills(home=api.home).content, id))
+    found = await asyncio.to_thread(Skills(home=api.home).content, id)
+    return _content(id, *found, SKILL_CONSENT)
 
 
 @router.post("/skills/enable", responses=documented(409))

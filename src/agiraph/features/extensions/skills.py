@@ -38,6 +38,8 @@ from agiraph.features.extensions.pinned import (
 
 IN_HOME = "skills"
 IN_FOLDER = ".claude/skills"
+SKILL_CONSENT = "Agents then follow it as they follow you. Read its files first."
+"""What a person is told before they enable a skill."""
 MOST_OF_TEAM = 100
 _OWN = re.compile(rf"(teams/[A-Za-z0-9_-]+/)?{IN_HOME}/[a-z0-9][a-z0-9_-]*")
 """The places of skills in a home."""

@@ -1,37 +1,29 @@
 """`agiraph mcp`: use MCP servers in teams, let MCP clients use agiraph; and what doctor says."""
 
-import re
 import sys
 import time
-import tomllib
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
-import orjson
 
 from agiraph import config, location
 from agiraph.cli.session import Columns, Told, command, plain_console, printing, table
-from agiraph.core.domain.errors import AgiraphError, Conflict, Misconfigured, NotFound, Refused
+from agiraph.core.domain.errors import AgiraphError, NotFound
 from agiraph.core.domain.text.plurals import counted
 from agiraph.core.domain.text.visible import visible
 from agiraph.core.home.layout import Home
 from agiraph.doctor.checkup import Checkup
-from agiraph.features.mcp import launching, pins
+from agiraph.features.mcp import entries, launching, pins
 from agiraph.features.mcp.connection import ServerFailed
 from agiraph.features.mcp.pins import PinnedTool, Pins, ServerStatus, reached_lines, status_of
 from agiraph.features.mcp.servers import McpServers
-from agiraph.features.mcp.settings import NAME, TABLE, McpServer, servers_of
-from agiraph.location import FILE
+from agiraph.features.mcp.settings import McpServer, servers_of
 from agiraph.redaction import environment, redact
 from agiraph.sandbox.levels import CommandRules
 from agiraph.sandbox.sandbox import database_files
-
-SIGN_IN_S = 600.0
-"""How long a person may take to sign in."""
 
 
 @click.group()
@@ -43,7 +35,7 @@ def mcp() -> None:
 @click.argument("name")
 @click.argument("how", nargs=-1, required=True, metavar="URL | -- COMMAND [ARGUMENT]...")
 @click.option(
-    "--env", "variables", multiple=True, metavar="NAME=VALUE", help="A variable of its program."
+    "--env", "envs", multiple=True, metavar="NAME=VALUE", help="A variable of its program."
 )
 @click.option(
     "--header",
@@ -81,25 +73,13 @@ async def add(name: str, how: tuple[str, ...], **given: Any) -> None:
     This is your consent to start it. In a team that has read untrusted text, you are asked before
     each call, unless you say with --reads or --changes what its tools do.
     """
-    if not NAME.fullmatch(name):
-        raise Refused(f"{name!r} cannot name a server: use at most 24 of a-z, 0-9, '-' and '_'.")
-    effects = {tool: "reads" for tool in given["reads"]}
-    effects |= {tool: "changes" for tool in given["changes"]}
-    is_url = len(how) == 1 and how[0].startswith(("http://", "https://"))
-    settings_of = {
-        "url" if is_url else "command": how[0] if is_url else list(how),
-        "env": _pairs(given["variables"], "--env"),
-        "headers": _pairs(given["headers"], "--header"),
-        "network": given["network"],
-        **{key: list(given[key]) for key in ("hosts", "folders", "tools", "teams")},
-        "effects": effects,
-    }
     settings = config.load(environment())
-    if (known := servers_of(settings).get(name)) is not None:
-        raise Refused(f"There is an MCP server {name!r} already, in {known.origin}.")
+    entries.check_new(name, servers_of(settings))
+    variables, headers = (_pairs(given.pop(f"{key}s"), f"--{key}") for key in ("env", "header"))
+    table = entries.table_of(how, variables, headers, given)
     home = Home.open(settings.home)
     pins.remove(home.folder, name)  # of a server that had this name before
-    _write(home, name, settings_of)
+    entries.write(home, name, table)
     click.echo(f"Written to {home.config_path}.")
     for path in launching.unseen_paths(servers_of(config.load(environment()))[name]):
         click.echo(f"Its program does not see {path!r}: give it with --folder {path}:ro or :rw.")
@@ -128,8 +108,12 @@ async def _looked(servers: McpServers, name: str) -> tuple[Pins, float]:
     """Start the server; return its tools and how long it took to ask. If it fails, print its own
     error."""
     begun = time.monotonic()
+    return await _saying_why(servers.look(name)), time.monotonic() - begun
+
+
+async def _saying_why(look: Awaitable[Pins]) -> Pins:
     try:
-        return await servers.look(name), time.monotonic() - begun
+        return await look
     except ServerFailed as error:
         if error.said:
             click.echo(visible(redact(error.said)), err=True)
@@ -221,7 +205,7 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
             click.echo(f"{name} {why.partition('. ')[0]}:")
             for line in reached_lines(server):  # as its file says it
                 click.echo(f"  {visible(line, keep='')}")
-            if not yes and not click.confirm("Start it, and ask for its tools?"):
+            if not yes and not click.confirm(entries.START):
                 return click.echo("Nothing was accepted.")
             pins.save(home.folder, name, replace(known or Pins(), reached=server.reached_hash))
             known = None
@@ -233,7 +217,7 @@ async def confirm(name: str, tools: tuple[str, ...], yes: bool) -> None:
         _show_change(known, tool)
     if not wanted and known.is_seen:
         return click.echo(f"{name}: nothing has changed.")
-    if not yes and not click.confirm("Accept this?"):
+    if not yes and not click.confirm(entries.ACCEPT):
         return click.echo("Nothing was accepted.")
     pins.save(home.folder, name, known.confirmed(tools or None))
     click.echo("Accepted. Running work uses it at its next turn.")
@@ -262,23 +246,12 @@ def _show_words(tool: PinnedTool, mark: str) -> None:
 @command
 async def login(name: str) -> None:
     """Sign in to the server NAME with a browser on this machine (OAuth)."""
-    from agiraph.features.mcp import sign_in  # imports the SDK, which takes a second
 
-    async with opened(config.load(environment()), name) as (home, servers):
-        server = replace(servers.servers[name], start_s=SIGN_IN_S, timeout_s=SIGN_IN_S)
-        if server.kind == "stdio":
-            raise Refused(
-                f"{name!r} is a program, so agiraph does not sign in to it. If it needs a key, "
-                "give it in its settings."
-            )
-        servers.servers = {name: server}
+    def show(url: str) -> None:
+        click.echo(f"Open this address in a browser on this machine:\n{visible(url, keep='')}")
 
-        def show(url: str) -> None:
-            click.echo(f"Open this address in a browser on this machine:\n{visible(url, keep='')}")
-
-        async with sign_in.signing_in(home, server, show) as auth:
-            servers.signing_in = auth
-            found, _ = await _looked(servers, name)
+    async with opened(config.load(environment()), name) as (_, servers):
+        found = await _saying_why(servers.sign_in(name, show))
     click.echo(f"Signed in. {name}: {counted(len(found.usable), 'tool')}.")
 
 
@@ -307,17 +280,8 @@ async def remove(name: str) -> None:
     """Take the server NAME out of agiraph.toml, and forget its tools."""
     settings = config.load(environment())
     home = Home.open(settings.home)
-    server = servers_of(settings).get(name)
-    if server is not None and Path(server.origin).resolve() != home.config_path.resolve():
-        raise Misconfigured(f"The MCP server {name!r} is in {server.origin}; take it out there.")
-    _take_out(home, name)
-    pins.remove(home.folder, name)
-    if (home.path / "mcp-tokens.json").exists():
-        from agiraph.features.mcp import sign_in
-
-        sign_in.TokenFile(home, name).forget()
-    kept = home.path / pins.FOLDER / name
-    also = f" What its program stored is still in {kept}." if kept.exists() else ""
+    kept = entries.remove(home, name, servers_of(settings).get(name))
+    also = "" if kept is None else f" What its program stored is still in {kept}."
     click.echo(f"Removed.{also}")
 
 
@@ -369,61 +333,3 @@ async def opened(settings: config.Settings, name: str) -> AsyncGenerator[tuple[H
         yield home, servers
     finally:
         await servers.close()
-
-
-# Servers in agiraph.toml, whose other lines stay as they are
-
-
-def _write(home: Home, name: str, settings: Mapping[str, Any]) -> None:
-    """Append a server to agiraph.toml, which is created if it is missing."""
-    text = _text(home)
-    if name in tomllib.loads(text).get(TABLE, {}):
-        raise Conflict(
-            f"There is an MCP server {name!r} already. Remove it first: agiraph mcp remove {name}"
-        )
-    lines = [f"{key} = {_value(value)}" for key, value in settings.items() if value]
-    before = text if not text or text.endswith("\n") else f"{text}\n"
-    made = "\n".join([f"{before}{'' if not before else chr(10)}[{TABLE}.{name}]", *lines, ""])
-    tomllib.loads(made)
-    home.folder.write(FILE, made.encode())
-
-
-def _take_out(home: Home, name: str) -> None:
-    """Take a server out of agiraph.toml."""
-    text = _text(home)
-    before = tomllib.loads(text)
-    tables = cast(dict[str, Any], before.get(TABLE, {}))
-    if name not in tables:
-        raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-    key = re.escape(name)
-    # The table of this server, or one inside of it, to the next table or the end.
-    begin = rf"^[ \t]*\[\s*{TABLE}\s*\.\s*(?:{key}|\"{key}\"|'{key}')\s*[.\]]"
-    made = re.sub(rf"{begin}.*?(?=^[ \t]*\[|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
-    del tables[name]
-    after = tomllib.loads(made)
-    if {TABLE: {}, **after} != {TABLE: {}, **before}:
-        raise Misconfigured(
-            f"{home.config_path} cannot be changed without changing more than mcp.{name}. Take "
-            "the table out by hand."
-        )
-    home.folder.write(FILE, made.encode())
-
-
-def _text(home: Home) -> str:
-    path: Path = home.config_path
-    try:
-        text = path.read_bytes().decode()
-        tomllib.loads(text)
-    except FileNotFoundError:
-        return ""
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
-    return text
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        pairs = cast(Mapping[str, Any], value).items()
-        return f"{{ {', '.join(f'{_value(key)} = {_value(one)}' for key, one in pairs)} }}"
-    # Strings, numbers and lists are written in TOML as in JSON.
-    return orjson.dumps(value).decode().replace("\x7f", "\\u007f")

@@ -42,6 +42,14 @@ class ServerFailed(Refused):
         self.said = said
 
 
+class SignInWanted(ServerFailed):
+    """The server answers nobody who has not signed in."""
+
+    def __init__(self, name: str, *, said: str = "") -> None:
+        how = f"wants a sign-in: a person does it with `agiraph mcp login {name}`."
+        super().__init__(f"The MCP server {name!r} {how}", said=said)
+
+
 @dataclass(slots=True)
 class Session:
     """A running server."""
@@ -72,6 +80,8 @@ class Connection:
         self._idle: asyncio.TimerHandle | None = None
         self._failures = 0
         self._not_before = 0.0
+        self.failure: ServerFailed | None = None
+        """Why its last use failed; None: it did not."""
         self.starts: int = 0
         """How many times the server was started."""
         self.on_start: Callable[[Session], Awaitable[None]] | None = None
@@ -93,6 +103,15 @@ class Connection:
     async def use(self, act: Callable[["Client"], Awaitable[T]]) -> T:
         """Start the server if needed, make the call and return its result; raise `ServerFailed` if
         there is none."""
+        try:
+            made = await self._used(act)
+        except ServerFailed as error:
+            self.failure = error
+            raise
+        self.failure = None
+        return made
+
+    async def _used(self, act: Callable[["Client"], Awaitable[T]]) -> T:
         async with self._held() as session:
             session.link.begin_call()
             try:
@@ -158,7 +177,7 @@ class Connection:
         if session.link.led_inside:
             return self._failed(LED_INSIDE)
         if session.link.wants_sign_in:
-            return self._failed(sign_in_wanted(self.server.name))
+            return self._labelled(SignInWanted(self.server.name))
         if session.link.is_over:
             return self._failed(f"sent too much at once and was ended. {MAYBE} Ask it for less.")
         return self._failed(
@@ -168,7 +187,9 @@ class Connection:
 
     def _failed(self, how: str, *, said: str = "") -> ServerFailed:
         """Return the error for a server that had answered before it failed."""
-        failed = ServerFailed(f"The MCP server {self.server.name!r} {how}", said=said)
+        return self._labelled(ServerFailed(f"The MCP server {self.server.name!r} {how}", said=said))
+
+    def _labelled(self, failed: ServerFailed) -> ServerFailed:
         failed.label = of_mcp(self.server.name)
         return failed
 
@@ -281,11 +302,6 @@ def could_not_start(server: McpServer, *, said: str) -> ServerFailed:
     """Return the error for a server that gave no session; `said` is why, in its own words."""
     done = "started" if server.kind == "stdio" else "reached"
     return ServerFailed(f"The MCP server {server.name!r} could not be {done}.", said=said)
-
-
-def sign_in_wanted(name: str) -> str:
-    """Return the rest of the sentence "The MCP server NAME …" for a server that needs a sign-in."""
-    return f"wants a sign-in: a person does it with `agiraph mcp login {name}`."
 
 
 async def _first(*waits: Coroutine[Any, Any, object] | Awaitable[object]) -> None:

@@ -21,9 +21,9 @@ from agiraph.features.mcp.connection import (
     Connection,
     ServerFailed,
     Session,
+    SignInWanted,
     Tidy,
     could_not_start,
-    sign_in_wanted,
     words_of,
 )
 from agiraph.features.mcp.pins import (
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("agiraph.mcp")
 MOST_NAME = 128
+SIGN_IN_S = 600.0
+"""How long a person may take to sign in."""
 MOST_NAMED = 3
 """Tools that a line of the log names."""
 
@@ -62,16 +64,18 @@ class McpServers:
         web: Web,
         secrets: NamedSecrets,
     ) -> None:
-        self.servers = servers
+        self.servers: dict[str, McpServer] = dict(servers)
         self._home = home
+        self.secrets = secrets
         self._rules = rules
         self._web = web
-        self._secrets = secrets
         self.signing_in: httpx2.Auth | None = None
         """The OAuth sign-in that is under way: it opens the person's browser and waits for it."""
         self._connections: dict[str, Connection] = {}
         self._known: dict[str, tuple[int, Pins | None]] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._adding: set[str] = set()
+        self._sign_ins: dict[str, asyncio.Task[Pins]] = {}
 
     def start(self) -> None:
         """Ask each server whose tools are not known yet for its tools, in the background."""
@@ -81,9 +85,10 @@ class McpServers:
 
     async def close(self) -> None:
         """End all servers."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        tasks = [one for one in (self._looking, *self._sign_ins.values()) if one is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(one.close() for one in self._connections.values()))
 
     def pins(self, name: str) -> Pins | None:
@@ -97,6 +102,7 @@ class McpServers:
     def connection(self, name: str) -> Connection:
         """Return the connection to a server, without starting the server."""
         if name not in self._connections:
+            self._check(name)
             made = Connection(self.servers[name], partial(self._open, self.servers[name]))
             made.on_start = partial(self._compare, name)
             made.refusal = partial(self._refusal, name)
@@ -115,9 +121,19 @@ class McpServers:
 
     def status(self, name: str) -> ServerStatus:
         """Return the state of a server, without starting it."""
+        self._check(name)
+        return status_of(self._home.folder, self.servers[name])
+
+    def _check(self, name: str) -> None:
         if name not in self.servers:
             raise NotFound("MCP server", name, known="`agiraph mcp list` shows all.")
-        return status_of(self._home.folder, self.servers[name])
+
+    def failure(self, name: str) -> ServerFailed | None:
+        """Return why the last use of a server failed in this process; None: it did not."""
+        return self._connections[name].failure if name in self._connections else None
+
+    def is_running(self, name: str) -> bool:
+        return name in self._connections and self._connections[name].is_running
 
     async def confirm(self, name: str, *, sha256: str) -> ServerStatus:
         """Accept what a person was shown under this hash, and return the new state.
@@ -139,19 +155,109 @@ class McpServers:
             raise Refused(f"The MCP server {name!r} has nothing to confirm: {shown.summary}.")
         return self.status(name)
 
+    async def add(self, server: McpServer, write: Callable[[], None]) -> ServerStatus:
+        """Start a new server, ask for its tools, and write it down; if it fails, nothing of it
+        stays. Its tools are off until a person has seen them and accepts them.
+
+        A server that wants a sign-in is written down, too: the person signs in next.
+        """
+        name, folder = server.name, self._home.folder
+        if name in self._adding or name in self.servers:
+            raise Conflict(f"There is an MCP server {name!r} already.")
+        self._adding.add(name)
+        trial = self._alone(server)
+        try:
+            # What nobody has asked yet has nothing that was accepted unseen.
+            pins.save(folder, name, Pins())
+            with contextlib.suppress(SignInWanted):
+                await trial.look(name)
+            write()
+        except BaseException:
+            pins.remove(folder, name)
+            raise
+        finally:
+            self._adding.discard(name)
+            await trial.close()
+        self.servers[name] = server
+        self.connection(name).failure = trial.connection(name).failure
+        return self.status(name)
+
+    async def drop(self, name: str) -> None:
+        """End a server that was taken out of the settings, and offer its tools no more."""
+        self.servers.pop(name, None)
+        self._known.pop(name, None)
+        if (signing_in := self._sign_ins.pop(name, None)) is not None:
+            signing_in.cancel()
+        if (connection := self._connections.pop(name, None)) is not None:
+            await connection.close()
+
+    async def sign_in(self, name: str, show: Callable[[str], None]) -> Pins:
+        """Sign in to a server: `show` gets the address that a person opens in a browser of this
+        machine. Return the server's tools."""
+        from agiraph.features.mcp import sign_in  # imports the SDK, which takes a second
+
+        server = replace(self.servers[name], start_s=SIGN_IN_S, timeout_s=SIGN_IN_S)
+        if server.kind == "stdio":
+            raise Refused(
+                f"{name!r} is a program, so agiraph does not sign in to it. If it needs a key, "
+                "give it in its settings."
+            )
+        alone = self._alone(server)
+        try:
+            async with sign_in.signing_in(self._home, server, show) as auth:
+                alone.signing_in = auth
+                return await alone.look(name)
+        finally:
+            await alone.close()
+
+    async def begin_sign_in(self, name: str) -> str:
+        """Begin a sign-in, in place of one that is under way, and return the address that a person
+        opens; empty if the server wants none. It ends when they come back, or after a while."""
+        self.status(name)
+        shown: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        if (before := self._sign_ins.pop(name, None)) is not None:
+            before.cancel()
+        task = self._sign_ins[name] = asyncio.create_task(
+            self.sign_in(name, lambda url: None if shown.done() else shown.set_result(url))
+        )
+        task.add_done_callback(partial(self._signed_in, name))
+        await asyncio.wait({task, shown}, return_when=asyncio.FIRST_COMPLETED)
+        if task.cancelled():
+            raise Conflict("Another sign-in to this server was begun meanwhile.")
+        if not shown.done():
+            await task
+        return shown.result() if shown.done() else ""
+
+    def _signed_in(self, name: str, task: asyncio.Task[Pins]) -> None:
+        """Use the new token with the next call, or keep why there is none."""
+        if task.cancelled() or self._sign_ins.get(name) is not task:
+            return
+        del self._sign_ins[name]
+        error = task.exception()
+        self._connections.pop(name, None)
+        if isinstance(error, ServerFailed):
+            self.connection(name).failure = error
+        elif error is not None:
+            log.warning("sign-in to MCP server %r: %s", name, error)
+
+    def _alone(self, server: McpServer) -> "McpServers":
+        """Return one server alone, to try it beside those that agents use."""
+        return McpServers({server.name: server}, self._home, self._rules, self._web, self.secrets)
+
     def _refusal(self, name: str) -> str:
         return pins.unconfirmed(self.servers[name], self.pins(name))
 
     async def _look(self) -> None:
         await asyncio.to_thread(piped_commands.remove_spools, self._home)
-        for name, server in self.servers.items():
+        for name, server in [*self.servers.items()]:
             try:
                 if server.fault or self.pins(name) is not None:
                     continue
                 await self.look(name)
             except AgiraphError as error:
                 log.warning("%s", error)
-            await self.connection(name).close()
+            if (connection := self._connections.get(name)) is not None:
+                await connection.close()
 
     async def _compare(self, name: str, session: Session) -> None:
         """Compare the server's tools with the accepted ones. Runs at each start, before the first
@@ -177,7 +283,7 @@ class McpServers:
         from agiraph.features.mcp import transport
         from mcp import Client
 
-        server, link = expanded(server, self._secrets), transport.Link()
+        server, link = expanded(server, self.secrets), transport.Link()
         tidy: Tidy | None = None
         async with contextlib.AsyncExitStack() as stack:
             if server.kind == "stdio":
@@ -195,11 +301,11 @@ class McpServers:
                 await stack.enter_async_context(client)
             except Exception as error:
                 said = link.said() or words_of(error)
-                if link.led_inside or link.wants_sign_in:
-                    why = LED_INSIDE if link.led_inside else sign_in_wanted(server.name)
-                    raise ServerFailed(
-                        f"The MCP server {server.name!r} {why}", said=said
-                    ) from error
+                if link.led_inside:
+                    why = f"The MCP server {server.name!r} {LED_INSIDE}"
+                    raise ServerFailed(why, said=said) from error
+                if link.wants_sign_in:
+                    raise SignInWanted(server.name, said=said) from error
                 raise could_not_start(server, said=said) from error
             # The SDK validates each result against the output schema that the server sent. That
             # schema may hold a regular expression that runs for ever, and a result that does not

@@ -24,7 +24,6 @@ from agiraph.core.domain.errors import Misconfigured
 from agiraph.core.domain.sections import Section, entry
 from agiraph.core.domain.tools import Reach
 from agiraph.core.domain.value import dataclass
-from agiraph.core.home import stored_keys
 from agiraph.core.home.named_secrets import NamedSecrets
 
 TABLE = "mcp"
@@ -43,7 +42,7 @@ _OPEN = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 _SECRET_OPTIONS = frozenset({"token", "key", "apikey", "secret", "password", "passwd", "pat"})
 """The last word of options whose value is a secret, such as `--api-key`."""
 _READING = ("resource:", "prompt:")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)(?::-([^}]*))?\}")
 
 
 def digest_of(said: object) -> str:
@@ -188,10 +187,10 @@ def _matches(tool: str, patterns: tuple[str, ...]) -> bool:
 def read(pick: Picker) -> dict[str, McpServer]:
     """Return the MCP servers that a person wrote down, and record them."""
     path, written = pick.path, pick.written
-    declared = {*pick.secrets.sources, *stored_keys.read(path.parent).named}
     given = map(split_access, written.get("folders", {}).values())
     writable = [folder for folder, access in given if access == "rw"]
-    found = servers(path, written.get(TABLE, {}), written.get(FILES_KEY, []), declared, writable)
+    named = written.get(TABLE, {}), written.get(FILES_KEY, [])
+    found = servers(path, *named, pick.secrets.names, writable)
     for name, server in found.items():
         redaction.keep(literals(server))
         pick.show(f"{TABLE}.{name}", server.description, server.origin)
@@ -333,14 +332,23 @@ def _reached(made: McpServer, given: _Entry | _FileEntry) -> McpServer:
 
 def _checked(server: McpServer, declared: Collection[str]) -> McpServer:
     """Return the server, with a fault if it uses a secret that is not declared."""
-    texts = (*server.command, *server.env.values(), server.url, *server.headers.values())
-    used = [found.groups() for text in texts for found in _VARIABLE.finditer(text)]
-    missing = [name for name, default in used if default is None and name not in declared]
+    missing = [name for name, default in _used(server) if default is None and name not in declared]
     if not missing or server.fault:
         return server
     names = ", ".join(f"${{{name}}}" for name in dict.fromkeys(missing))
     fault = f"it uses {names}, which [secrets] in agiraph.toml does not declare"
     return replace(server, fault=fault)
+
+
+def _used(server: McpServer) -> list[tuple[str, str | None]]:
+    """Return the secrets that stand in a server's settings by name, with their defaults."""
+    texts = (*server.command, *server.env.values(), server.url, *server.headers.values())
+    return [(one[1], one[2]) for text in texts for one in _VARIABLE.finditer(text)]
+
+
+def secrets_of(server: McpServer) -> list[str]:
+    """Return the names of the secrets that the server is handed."""
+    return sorted({name for name, _ in _used(server)})
 
 
 def literals(server: McpServer) -> dict[str, str]:

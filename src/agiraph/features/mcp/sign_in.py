@@ -24,7 +24,7 @@ from pydantic import AnyUrl
 
 from agiraph.core.domain.errors import NotFound
 from agiraph.core.home.layout import Home
-from agiraph.features.mcp.connection import ServerFailed, sign_in_wanted
+from agiraph.features.mcp.connection import ServerFailed, SignInWanted
 from agiraph.features.mcp.settings import McpServer
 from agiraph.redaction import keep
 
@@ -101,7 +101,7 @@ def stored(home: Home, server: McpServer) -> OAuthClientProvider | None:
         return None
 
     async def refuse(*_: object) -> Any:
-        raise ServerFailed(f"The MCP server {server.name!r} {sign_in_wanted(server.name)}")
+        raise SignInWanted(server.name)
 
     return _provider(server, file, f"http://127.0.0.1{PATH}", refuse, refuse)
 
@@ -124,6 +124,8 @@ async def signing_in(
         port = listener.sockets[0].getsockname()[1]
 
         async def open_page(url: str) -> None:
+            if not url.startswith(("https://", "http://")):
+                raise ServerFailed("The sign-in has an address that is none of the web.")
             show(url)
 
         async def wait() -> AuthorizationCodeResult:

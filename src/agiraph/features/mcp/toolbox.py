@@ -188,7 +188,7 @@ class McpTools(Part):
 
     def __init__(self, servers: McpServers) -> None:
         self.servers: McpServers = servers
-        self._made: dict[str, tuple[Pins | None, tuple[Tool, ...]]] = {}
+        self._made: dict[str, tuple[McpServer, Pins | None, tuple[Tool, ...]]] = {}
 
     async def start(self) -> None:
         self.servers.start()
@@ -210,9 +210,9 @@ class McpTools(Part):
             if pins.unconfirmed(server, known):
                 continue
             made = self._made.get(name)
-            if made is None or made[0] is not known:
-                made = self._made[name] = (known, self._make(server, known))
-            found += made[1]
+            if made is None or made[0] is not server or made[1] is not known:
+                made = self._made[name] = (server, known, self._make(server, known))
+            found += made[2]
         return tuple(found)
 
     def _make(self, server: McpServer, known: Pins | None) -> tuple[Tool, ...]:

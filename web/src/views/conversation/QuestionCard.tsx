@@ -18,7 +18,7 @@ import { Literal } from "@/reading/Literal";
 import { withoutMarks } from "@/reading/fence";
 import { WholeMarkdown } from "@/reading/Markdown";
 import { withoutEmphasis } from "@/reading/plainText";
-import { ReadGate, scrollToMark, useUnread } from "@/reading/ReadGate";
+import { readOn, ReadGate, useUnread } from "@/reading/ReadGate";
 import { useAnswer } from "@/parts/answer";
 import { useNoteInView } from "@/parts/unanswered";
 import { useSettling } from "@/parts/settled";
@@ -298,12 +298,6 @@ function StoppedActions({ stopped, isSending, sendAnswer }: { stopped: Message; 
       </div>
     </>
   );
-}
-
-/** Scroll to the next part that the person has not seen. After the last part the button disappears, so the focus moves to the text and not to an approve or deny button. */
-function readOn(unread: readonly HTMLElement[]): void {
-  scrollToMark(unread[0]!);
-  if (unread.length === 1) unread[0]!.closest<HTMLElement>("[data-argument]")?.focus({ preventScroll: true });
 }
 
 /** What "always" would allow. Words that the card shows already, such as the exact command, are not repeated. */

@@ -1,8 +1,10 @@
 /** Parts: the pieces that the sections of the Operations page share. */
-import type { UseQueryResult } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { useMutation, type UseQueryResult } from "@tanstack/react-query";
+import { type ReactNode, useId } from "react";
 import { errorMessage } from "@/api/client";
-import { ErrorPanel, Loading } from "@/ui";
+import { readOn, useUnread } from "@/reading/ReadGate";
+import { showToast } from "@/parts/toast";
+import { Button, Dialog, DialogActions, ErrorPanel, Loading } from "@/ui";
 
 export function Section({ title, description, action, children }: { title: string; description?: ReactNode; action?: ReactNode; children?: ReactNode }) {
   return (
@@ -62,5 +64,54 @@ export function Lines({ label, lines }: { label: string; lines: readonly string[
         ))}
       </ul>
     </details>
+  );
+}
+
+/** What a person is asked once they have read all above, inside a `ReadGate`. Only this very button agrees: neither Enter nor Ctrl+Enter elsewhere in the dialog does. */
+export function Consent({ question, agree, canAgree, onAgree, refuse = "Not now", onRefuse }: { question: string; agree: string; canAgree: boolean; onAgree: () => void; refuse?: string; onRefuse: () => void }) {
+  const unread = useUnread();
+  const id = useId();
+  return (
+    <DialogActions>
+      <p id={id} className="min-w-0 flex-1 self-center text-sm text-ink-2 max-sm:basis-full">
+        {unread.length === 0 ? (
+          question
+        ) : (
+          <>
+            Read it to its end, then you can agree.{" "}
+            <button type="button" className="min-h-6 underline pointer-coarse:min-h-11" onClick={() => readOn(unread)}>
+              Go on reading
+            </button>
+          </>
+        )}
+      </p>
+      <Button onClick={onRefuse}>{refuse}</Button>
+      <Button variant="primary" data-variant="consent" aria-describedby={id} disabled={!canAgree || unread.length > 0} onClick={onAgree}>
+        {agree}
+      </Button>
+    </DialogActions>
+  );
+}
+
+/** Asks before something is taken out of the settings. */
+export function Removal({ name, what, remove, onRemoved, onClose }: { name: string; what: string; remove: () => Promise<unknown>; onRemoved: () => Promise<void>; onClose: () => void }) {
+  const removal = useMutation({
+    mutationFn: remove,
+    onSuccess: () => {
+      showToast(`${name} was removed.`);
+      onClose();
+      void onRemoved();
+    },
+  });
+  return (
+    <Dialog open onOpenChange={(open) => open || onClose()} title={`Remove ${name}?`} description={what}>
+      <Problem error={removal.error} />
+      <DialogActions>
+        <Button onClick={onClose}>Keep it</Button>
+        <Button variant="danger" disabled={removal.isPending} onClick={() => removal.mutate()}>
+          Remove it
+        </Button>
+      </DialogActions>
+    </Dialog>
   );
 }

@@ -1,7 +1,7 @@
 /** NewTrigger: the dialog that creates a trigger or changes one, and the secret of a new webhook. */
 import { useMutation } from "@tanstack/react-query";
 import { Copy } from "lucide-react";
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { type Agent, api, errorMessage, type Schemas, type Team, unwrap } from "@/api/client";
 import { queryKeys, queryClient } from "@/api/queries";
 import { copyText } from "@/lib/clipboard";
@@ -10,6 +10,7 @@ import { hash } from "@/lib/hash";
 import { randomId } from "@/lib/randomId";
 import { useStoredDraft } from "@/lib/storedDraft";
 import { Button, Dialog, Input, Textarea } from "@/ui";
+import { Field, Select } from "@/parts/fields";
 import { showToast } from "@/parts/toast";
 import { describeTiming } from "@/views/triggers/describe";
 
@@ -247,34 +248,5 @@ function WebhookSecret({ trigger, onClose }: { trigger: Schemas["CreatedTriggerV
         </div>
       </div>
     </Dialog>
-  );
-}
-
-function Field({ label, hint, children }: { label: string; hint?: string; children: (id: string, hint: string | undefined) => ReactNode }) {
-  const id = useId();
-  return (
-    <div>
-      <label htmlFor={id} className="mb-1 block text-sm font-medium">
-        {label}
-      </label>
-      {children(id, hint ? `${id}h` : undefined)}
-      {hint && (
-        <p id={`${id}h`} className="mt-1 text-xs text-ink-3">
-          {hint}
-        </p>
-      )}
-    </div>
-  );
-}
-
-function Select({ id, value, onChange, options, label }: { id?: string; value: string; onChange: (value: string) => void; options: readonly (readonly [string, string])[]; label?: string }) {
-  return (
-    <select id={id} aria-label={label} value={value} onChange={(event) => onChange(event.target.value)} className="h-9 w-full rounded-sm border border-control bg-surface px-2 text-sm pointer-coarse:h-11">
-      {options.map(([name, text]) => (
-        <option key={name} value={name}>
-          {text}
-        </option>
-      ))}
-    </select>
   );
 }

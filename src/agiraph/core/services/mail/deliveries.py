@@ -70,9 +70,14 @@ def open_channels(
     deliveries.forget_owners(tx)  # no other process is alive, so nobody else is sending
     for channel in channels.every(tx):
         if channel.name not in wanted:
-            channels.drop(tx, channel.name)
-            for delivery in deliveries.under_way(tx, channel.name):
-                give_up(tx, delivery, error="There is no such channel any more.")
+            close_channel(tx, channel.name)
+
+
+def close_channel(tx: Tx, name: str) -> None:
+    """Forget a channel and who is paired with it, and give up what was not sent by it yet."""
+    channels.drop(tx, name)
+    for delivery in deliveries.under_way(tx, name):
+        give_up(tx, delivery, error="There is no such channel any more.")
 
 
 def queue(tx: Tx, message: Message) -> None:

@@ -32,6 +32,8 @@ _Text = Annotated[str, Field(min_length=1)]
 _BOT_TOKEN = re.compile(r"\d+:[\w-]{20,}")
 
 MAX_TEXT_CHARS = 200
+NAME: re.Pattern[str] = re.compile(r"[a-z0-9][a-z0-9_-]{0,23}")
+"""Names of channels that are added in the web UI."""
 
 
 def _print(line: str) -> None:
@@ -87,15 +89,19 @@ class _Entry:
 class _WebhookEntry(_Entry):
     url: str = ""
     url_env: _Text | None = None
+    url_secret: _Text | None = None
     secret_env: _Text | None = None
+    secret_secret: _Text | None = None
 
     def channel(self, where: str, pick: Picker) -> Webhook:
         # `url_env`: the address of a webhook is often its only secret.
-        if bool(self.url) == bool(self.url_env):
+        if sum(map(bool, (self.url, self.url_env, self.url_secret))) != 1:
             raise Misconfigured(f"{where} needs either url or url_env.")
-        url = self.url or _secret(where, "url_env", self.url_env, pick)
+        url = self.url or _one_secret(where, "url", self.url_env, self.url_secret, pick)
         _check_url(where, url)
-        secret = _secret(where, "secret_env", self.secret_env, pick)
+        secret = ""
+        if self.secret_env or self.secret_secret:
+            secret = _one_secret(where, "secret", self.secret_env, self.secret_secret, pick)
         return Webhook(url=url, secret=secret, kinds=self.kinds)
 
 
@@ -108,14 +114,18 @@ class _SmtpEntry(_Entry):
     security: Security = "starttls"
     user: str = ""
     password_env: _Text | None = None
+    password_secret: _Text | None = None
 
     def channel(self, where: str, pick: Picker) -> Smtp:
-        if bool(self.user) != bool(self.password_env):
+        if bool(self.user) != bool(self.password_env or self.password_secret):
             raise Misconfigured(f"{where} needs both user and password_env, or neither.")
         if self.user and self.security == "none":
             raise Misconfigured(
                 f'{where} would send the password unencrypted: set security to "starttls" or "tls".'
             )
+        password = self.user and _one_secret(
+            where, "password", self.password_env, self.password_secret, pick
+        )
         return Smtp(
             host=self.host,
             port=self.port or {"starttls": 587, "tls": 465, "none": 25}[self.security],
@@ -123,7 +133,7 @@ class _SmtpEntry(_Entry):
             sender=self.sender,
             recipients=self.to,
             user=self.user,
-            password=_secret(where, "password_env", self.password_env, pick),
+            password=password,
             kinds=self.kinds,
         )
 
@@ -208,13 +218,17 @@ def read(pick: Picker) -> dict[str, Channel]:
         raise Misconfigured(f"{pick.path}: channels are tables: {_EXAMPLE}.")
     found: dict[str, Channel] = {}
     for name, table in cast(dict[str, Any], written).items():
-        kind = cast(dict[str, Any], table).get("type") if isinstance(table, dict) else None
-        of_kind = _ENTRIES.get(str(kind), _Entry)
-        section: Section[_Entry] = Section("channels", of_kind, _EXAMPLE)
-        (given,) = section.read_each(pick.path, {name: table}).values()
-        found[name] = given.channel(f"{pick.path}: [channels.{name}]", pick)
+        found[name] = channel_of(pick, name, table)
         pick.show(f"channels.{name}", found[name].description)
     return found
+
+
+def channel_of(pick: Picker, name: str, table: Any) -> Channel:
+    """Return the channel of a table `[channels.NAME]`, or raise `Misconfigured`."""
+    kind = cast(dict[str, Any], table).get("type") if isinstance(table, dict) else None
+    section: Section[_Entry] = Section("channels", _ENTRIES.get(str(kind), _Entry), _EXAMPLE)
+    (given,) = section.read_each(pick.path, {name: table}).values()
+    return given.channel(f"{pick.path}: [channels.{name}]", pick)
 
 
 def _check_url(where: str, url: str) -> None:

@@ -79,6 +79,18 @@ class Email:
     def pairing_hint(self) -> str:
         return f"Send a mail to {self.address} with this in its subject: {{code}}"
 
+    async def probe(self) -> None:
+        """Raise `DeliveryFailed` unless both servers let agiraph in."""
+        await self._sender(self.address).probe()
+        try:
+            await asyncio.to_thread(self._enter)
+        except (imaplib.IMAP4.error, OSError) as error:
+            raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
+
+    def _enter(self) -> None:
+        with self._mailbox():
+            pass
+
     async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
         mail = self.mail(outgoing)
         await self._deliver(mail, outgoing.address)
@@ -156,8 +168,11 @@ class Email:
         )
 
     async def _deliver(self, mail: EmailMessage, to: str) -> None:
+        await self._sender(to).deliver(mail)
+
+    def _sender(self, to: str) -> Smtp:
         place = self.smtp
-        await Smtp(
+        return Smtp(
             host=place.host,
             port=place.port,
             security=place.security,
@@ -167,7 +182,7 @@ class Email:
             recipients=(to,),
             timeout_s=self.timeout_s,
             tls=self.tls,
-        ).deliver(mail)
+        )
 
     @contextlib.contextmanager
     def _mailbox(self) -> Generator[imaplib.IMAP4]:

@@ -1,12 +1,15 @@
 """SMTP: an e-mail to the addresses in the settings, and to no others."""
 
 import asyncio
+import contextlib
 import hashlib
 import smtplib
 import ssl
+from collections.abc import Callable, Generator
 from dataclasses import field
 from email.message import EmailMessage
 from email.utils import format_datetime
+from functools import partial
 from typing import Literal
 
 from agiraph.core.domain.messages import INBOX, NEEDS_ANSWER, MessageKind
@@ -45,14 +48,34 @@ class Smtp:
     async def send(self, outgoing: OutgoingMessage) -> None:
         await self.deliver(self.email(outgoing))
 
+    async def probe(self) -> None:
+        """Raise `DeliveryFailed` unless the server lets agiraph in. Nothing is sent."""
+        await self._in_thread(self._enter)
+
     async def deliver(self, email: EmailMessage) -> None:
+        await self._in_thread(partial(self._deliver, email))
+
+    async def _in_thread(self, act: Callable[[], None]) -> None:
         try:
             # smtplib blocks, so it runs in a thread.
-            await asyncio.to_thread(self._deliver, email)
+            await asyncio.to_thread(act)
         except (smtplib.SMTPException, OSError) as error:
             raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
 
+    def _enter(self) -> None:
+        with self._server() as server:
+            server.noop()
+
     def _deliver(self, email: EmailMessage) -> None:
+        with self._server() as server:
+            refused = server.send_message(email, self.sender, self.recipients)
+        # The server took the message for some recipients and not for others. The next attempt sends
+        # it to all again, with the same Message-ID.
+        if refused:
+            raise smtplib.SMTPRecipientsRefused(refused)
+
+    @contextlib.contextmanager
+    def _server(self) -> Generator[smtplib.SMTP]:
         tls = self.tls or ssl.create_default_context()
         with self._connect(tls) as server:
             # starttls checks the certificate and raises before the password is sent.
@@ -60,11 +83,7 @@ class Smtp:
                 server.starttls(context=tls)
             if self.user:
                 server.login(self.user, self.password)
-            refused = server.send_message(email, self.sender, self.recipients)
-        # The server took the message for some recipients and not for others. The next attempt sends
-        # it to all again, with the same Message-ID.
-        if refused:
-            raise smtplib.SMTPRecipientsRefused(refused)
+            yield server
 
     def _connect(self, tls: ssl.SSLContext) -> smtplib.SMTP:
         if self.security == "tls":

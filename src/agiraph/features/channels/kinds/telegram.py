@@ -69,6 +69,10 @@ class Telegram:
     def pairing_hint(self) -> str:
         return "Open a chat with your bot in Telegram and send it: /start {code}"
 
+    async def probe(self) -> None:
+        """Raise `DeliveryFailed` unless Telegram knows the bot."""
+        await self._call("getMe", {})
+
     async def send(self, outgoing: OutgoingMessage) -> Receipt | None:
         said = shown(outgoing, url=self.url, limit=MAX_CHARACTERS, width=WIDTH, has_buttons=True)
         keyboard = buttons(outgoing.message, said)
