@@ -24,6 +24,7 @@ ADDED: dict[int, tuple[str, ...]] = {
     40: ("messages.topic", "messages.fingerprint", "triggers.missed"),
     44: ("messages.doubts",),
     45: ("nodes.canceller_id", "nodes.cancel_asked_at"),
+    49: ("spend.outermost_id",),
 }
 """The columns that each migration adds."""
 OTHERWISE: dict[int, tuple[str, ...]] = {
@@ -53,6 +54,11 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
         "create index spend_of_team on spend (team_id)",
     ),
     44: ("update nodes set doubts = nullif(doubts, '[]')",),
+    49: (
+        "drop index spend_outermost",
+        "drop index spend_of_team",
+        "create index spend_of_team on spend (team_id, agent_id, purpose, model)",
+    ),
 }
 """What undoes the rest of a migration, before its columns are dropped."""
 
