@@ -13,7 +13,7 @@ from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.core.store.rows import Table
-from agiraph.core.store.tx import Tx
+from agiraph.core.store.tx import Dialect, Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +217,18 @@ def _total(calls: float, tokens: float, usd: float) -> Total:
     return Total(calls=int(calls), tokens=int(tokens), usd=round_usd(float(usd)))
 
 
+_BELOW: dict[Dialect, str] = {
+    "sqlite": "nodes n on n.parent_id = t.id or n.payer_id = t.id",
+    # For `or` PostgreSQL would compare each node of the tree with all nodes there are.
+    "postgres": "(select id, parent_id as above_id from nodes where parent_id is not null"
+    " union all select id, payer_id from nodes where payer_id is not null) n on n.above_id = t.id",
+}
+"""What joins the nodes `n` directly below those of a tree `t`."""
 _TREE = (
     # `union`, not `union all`: a node can be reached as a child and as paid for, and damaged rows
     # that form a cycle would otherwise never end.
     "with recursive tree(id) as (select id from nodes where id = :root"
-    " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id) "
+    " union select n.id from tree t join {below}) "
 )
 _RESERVATIONS = (
     # A running node whose thread ends with an intent to ask the model: its
@@ -249,7 +256,7 @@ _SPENT_BY = (
     "with recursive roots(id, above_id) as"
     " (select id, coalesce(parent_id, payer_id) from nodes where {where}),"
     " tree(root, id) as (select id, id from roots where above_id is not null union"
-    " select t.root, n.id from tree t join nodes n on n.parent_id = t.id or n.payer_id = t.id),"
+    " select t.root, n.id from tree t join {below}),"
     # Below an outermost node may be all of a team's work. What that has cost is found without a
     # walk through it: by the outermost node, or by one that was outermost and has it as payer now.
     " tops(root, id) as (select id, id from roots where above_id is null union all"
@@ -263,7 +270,7 @@ _SPENT_BY = (
 
 
 def _spent_by(tx: Tx, where: str, **values: str) -> dict[NodeId, Total]:
-    rows = tx.all(_SPENT_BY.format(where=where), search=SEARCH, **values)
+    rows = tx.all(_SPENT_BY.format(where=where, below=_BELOW[tx.dialect]), search=SEARCH, **values)
     return {node: _total(*used) for node, *used in rows}
 
 
@@ -286,7 +293,7 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
     One statement, so that a call that ends meanwhile is counted once: as reserved, or as paid.
     """
     rows = tx.all(
-        _TREE + _SPENT + " union all select 1, 0, 0.0, t.extra"
+        _TREE.format(below=_BELOW[tx.dialect]) + _SPENT + " union all select 1, 0, 0.0, t.extra"
         f" {_RESERVATIONS} and n.id in (select id from tree) and h.id <> :apart_from",
         root=root,
         apart_from=apart_from or "",
