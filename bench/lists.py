@@ -47,7 +47,7 @@ def _fill(tx: Tx, founded: NewTeam, goal: NodeId, count: int) -> None:
                 node_id=node, agent_id=agent, purpose=purpose, model="openai/gpt-4.1",
                 day=day_of(tx.now), team_id=team, calls=3, lost=0, input_tokens=900,
                 output_tokens=90, cached_tokens=0, cache_write_tokens=0, thinking_tokens=0,
-                usd=0.01, unpriced=0, estimated=0,
+                usd=0.01, unpriced=0, estimated=0, outermost_id=goal,
             )  # fmt: skip
             SPEND.insert(tx, spend)
 

@@ -90,7 +90,7 @@ MAY_START = {
     "sandbox/inside/kernel.py": "makes a user namespace in a helper process",
     "sandbox/inside/supervisor_process.py": "starts the supervisor of every command",
     "sandbox/inside/warden.py": "is the supervisor's own part",
-    "redaction.py": "executes agiraph anew, without the keys in its environment",
+    "secret_variables.py": "executes agiraph anew, without the keys in its environment",
     "sandbox/gate/indexes.py": "asks the person's own pip and npm for their settings",
 }
 

@@ -9,7 +9,10 @@ first used: a command that asks a server must not load the runtime.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+# What type checkers take for `typing.TYPE_CHECKING`: a command with secrets in its environment
+# imports this twice, and `typing` takes longer than the start of Python.
+TYPE_CHECKING: bool = False
 
 if TYPE_CHECKING:
     from agiraph.api.decision_views import (

@@ -2,7 +2,7 @@
 
 import os
 
-from agiraph.redaction import hide
+from agiraph.secret_variables import hide
 
 
 def main() -> None:

@@ -1,38 +1,22 @@
-"""Redaction: keeps secrets out of the process environment and out of everything written.
-
-A child process can read its parent's environment in /proc. So the first thing the `agiraph` command
-does is to execute itself again without the secrets, which it passes to itself through a pipe.
-"""
+"""Redaction: keeps secrets out of everything written."""
 
 import base64
 import json
 import os
 import re
-import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 from typing import IO, cast
 from urllib.parse import quote, quote_plus
 
 from agiraph.late_patterns import late
 
-PIPE_VARIABLE = "AGIRAPH_PIPE_VARIABLE_FD"
-"""The environment variable that holds the number of the pipe with the secrets."""
 SHORTEST_SECRET = 8
 """Shorter values are not redacted: they would match ordinary words."""
 SHORTEST_LINE = 16
 """Shorter lines of a secret with several lines are redacted only together with the others."""
-_NAME_PARTS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-_NAMES = frozenset({"AGIRAPH_DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS"})
-_VARIABLES = re.compile(r"""["']env:\s*(\w+)|\w_env\s*=\s*["'](\w+)""")
-"""Variables in agiraph.toml: `name = "env:VARIABLE"` and `key_env = "VARIABLE"`."""
-_NEEDED = frozenset({"PATH", "HOME", "LANG", "USER", "AGIRAPH_HOME", "PYTHONPATH"})
-"""Variables that stay in the environment, whatever the settings say."""
-_LONGEST_SETTINGS = 1 << 20
-_PR_SET_DUMPABLE = 4
 _PIECE_BYTES = 1 << 20
 _CONTEXT_BYTES = 64
 _MASK = b"[hidden]"
@@ -65,63 +49,6 @@ _changing = threading.Lock()
 """Held while the list of secrets changes: own tools may add a secret from a worker thread."""
 _numbers = count()
 _ENTERED = "entered key "
-
-
-def is_secret(name: str) -> bool:
-    """Whether an environment variable of this name holds a secret."""
-    return name in _NAMES or any(word in name.upper() for word in _NAME_PARTS)
-
-
-def hide() -> None:
-    """Remove the secrets from this process's environment; executes the process again if needed."""
-    if PIPE_VARIABLE in os.environ:
-        import ctypes  # not at the top: what is imported before the exec is imported twice
-
-        pipe = int(os.environ.pop(PIPE_VARIABLE))
-        with os.fdopen(pipe, "rb") as handed:
-            keep(json.loads(handed.read()))
-        # Not dumpable: other processes of the same user cannot read this one's memory or environ.
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-        return
-    # /proc shows the environment that a process was started with, whatever it does to `os.environ`.
-    # So the secrets can only be removed by executing the program again.
-    environment = hand_over(os.environ)
-    if environment is not None:
-        os.execve(sys.executable, [sys.executable, "-m", "agiraph", *sys.argv[1:]], environment)
-
-
-def hand_over(environ: Mapping[str, str]) -> dict[str, str] | None:
-    """Put the secrets of this environment into a pipe; return the environment without them, which
-    names the pipe. Return None if there are no secrets."""
-    named = _named_in_settings(environ)
-    secret = {n: value for n, value in environ.items() if value and (is_secret(n) or n in named)}
-    if not secret:
-        return None
-    reader, writer = os.pipe()
-    # The pipe's buffer (64 KiB on Linux) must hold all of it: the reader starts only after the
-    # exec, so a write that does not fit would block for ever.
-    os.write(writer, json.dumps(secret).encode())
-    os.close(writer)
-    # Python marks descriptors close-on-exec, and the new process needs this one.
-    os.set_inheritable(reader, True)
-    public = {name: value for name, value in environ.items() if name not in secret}
-    return {**public, PIPE_VARIABLE: str(reader)}
-
-
-def _named_in_settings(environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the variables that agiraph.toml names as the places of secrets, whatever their names.
-
-    The file is not parsed: that comes later, with errors that a person can read, and would delay
-    every command.
-    """
-    home = Path(environ.get("AGIRAPH_HOME") or Path.home() / ".agiraph").expanduser()
-    try:
-        with (home / "agiraph.toml").open("rb") as file:
-            text = file.read(_LONGEST_SETTINGS).decode(errors="replace")
-    except (OSError, RuntimeError):  # RuntimeError: a user without a home
-        return frozenset()
-    found = {name for pair in _VARIABLES.findall(text) for name in pair if name}
-    return frozenset(found) - _NEEDED
 
 
 def keep(secrets: Mapping[str, str]) -> None:

@@ -103,7 +103,7 @@ def _report_exit(pidfd: int, pid: int, report: int) -> None:
 
 def become(request: Request) -> None:
     """Give this process what the command would have if it had been executed."""
-    from agiraph.redaction import hand_over
+    from agiraph.secret_variables import hand_over
 
     if request.has_terminal:
         os.setsid()

@@ -90,6 +90,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         " core/domain/text/visible logs core/domain/text/language core/domain/work"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",
+    "names of variables in the settings file": "secret_variables",
     "compiles the patterns of other modules": "late_patterns",
     "SQL": "core/store/engine/postgres core/store/engine/sqlite",
     "the demonstration and the tests' own models, which follow a script": (

@@ -41,6 +41,7 @@ PAID = Spend(
     usd=0.0,
     unpriced=0,
     estimated=0,
+    outermost_id=NODE.id,
 )
 TOLD: Any = ["a message"]
 ENDED = Ended(

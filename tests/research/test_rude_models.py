@@ -8,7 +8,7 @@ import pytest
 
 from agiraph.core.domain.work import NodeStatus, StopReason
 from agiraph.features.research.model.kinds import part_of
-from agiraph.features.research.model.report_words import ENGLISH
+from agiraph.features.research.model.report_words import english
 from agiraph.testing import call, says
 from tests.research.kit import (
     FACTS,
@@ -96,7 +96,7 @@ async def test_without_evidence_the_report_says_so_and_states_nothing(
         job = await it.start()
         assert (job.status.is_final, await it.ledger(job)) == (True, [])
         report = await it.report()
-        assert report.startswith(ENGLISH.nothing)
+        assert report.startswith(english().nothing)
         assert "999" not in report
         assert "giants" not in report
         assert QUESTION in report  # under what could not be found

@@ -11,7 +11,7 @@ from agiraph.core.domain.work import Extension, NodeStatus, StopReason
 from agiraph.core.services.lifecycle import continuations
 from agiraph.features.research.model import report_check
 from agiraph.features.research.model.kinds import part_of
-from agiraph.features.research.model.report_words import ENGLISH, words_of
+from agiraph.features.research.model.report_words import english, words_of
 from agiraph.features.research.verbs import frame
 from agiraph.models.base import OnDelta, Reply, Request
 from agiraph.testing import says
@@ -79,7 +79,7 @@ async def test_a_report_that_cannot_be_written_again_is_kept(tmp_path: Path) -> 
         assert len(written) > 1
         report = await it.report()
         assert report.startswith("## Answer\n\nThe tower is 330 metres tall [1].")
-        assert ENGLISH.not_used in report
+        assert english().not_used in report
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ async def test_messages_make_a_job_write_again_only_a_few_times(tmp_path: Path) 
         parts = [part_of(n) for n in await it.parts(job)]
         assert parts.count("writing") == frame.MOST_WRITINGS
         assert job.status is NodeStatus.COMPLETED
-        assert ENGLISH.not_used in await it.report()
+        assert english().not_used in await it.report()
 
 
 @pytest.mark.slow

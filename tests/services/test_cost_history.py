@@ -20,6 +20,7 @@ def pay(tx: Tx, agent: Agent, usd: float, **more: Any) -> None:
         "model": "openai/a", "day": day_of(tx.now), "team_id": agent.team_id, "calls": 1,
         "lost": 0, "input_tokens": 90, "output_tokens": 10, "cached_tokens": 0,
         "cache_write_tokens": 0, "thinking_tokens": 0, "usd": usd, "unpriced": 0, "estimated": 0,
+        "outermost_id": NodeId(f"node_{usd}"),
     }  # fmt: skip
     SPEND.insert(tx, Spend(**made | more))
 

@@ -25,6 +25,7 @@ ADDED: dict[int, tuple[str, ...]] = {
     44: ("messages.doubts",),
     45: ("nodes.canceller_id", "nodes.cancel_asked_at"),
     46: ("messages.edits", "messages.edited_by"),
+    49: ("spend.outermost_id",),
 }
 """The columns that each migration adds."""
 OTHERWISE: dict[int, tuple[str, ...]] = {
@@ -55,6 +56,11 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
     ),
     44: ("update nodes set doubts = nullif(doubts, '[]')",),
     46: ("drop index messages_edits",),
+    49: (
+        "drop index spend_outermost",
+        "drop index spend_of_team",
+        "create index spend_of_team on spend (team_id, agent_id, purpose, model)",
+    ),
 }
 """What undoes the rest of a migration, before its columns are dropped."""
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agiraph.core.domain.agents import Agent, Limits
-from agiraph.core.domain.chat import Thread, ToolCall
+from agiraph.core.domain.chat import Lease, Thread, ToolCall
 from agiraph.core.domain.events.work import (
     CallPreview,
     NodeAssigned,
@@ -22,10 +22,9 @@ from agiraph.core.domain.work import NodeStatus, Usage, WorkNode
 from agiraph.core.services.lifecycle import teams
 from agiraph.core.services.mail import bus
 from agiraph.core.services.members import roster
-from agiraph.core.store import dependencies, events, messages, threads
+from agiraph.core.store import dependencies, events, messages, spend, threads
 from agiraph.core.store import teams as team_rows
 from agiraph.core.store.nodes import NODES
-from agiraph.core.store.spend import SPEND, Spend, day_of
 from agiraph.core.store.stages import STAGES
 from agiraph.core.store.teams import TEAMS
 from agiraph.core.store.threads import THREADS
@@ -457,11 +456,6 @@ def complete_node(tx: Tx, team: TeamId, node: NodeId) -> None:
 
 def _pay(tx: Tx, team: TeamId, node: NodeId, agent: AgentId) -> None:
     """Book one call of a cent for a node."""
-    SPEND.insert(
-        tx,
-        Spend(
-            node_id=node, agent_id=agent, purpose="work", model=MODEL, day=day_of(tx.now),
-            team_id=team, calls=1, lost=0, input_tokens=900, output_tokens=40, cached_tokens=0,
-            cache_write_tokens=0, thinking_tokens=0, usd=0.01, unpriced=0, estimated=0,
-        ),
-    )  # fmt: skip
+    lease = Lease(team_id=team, agent_id=agent, node_id=node, thread_id=ThreadId(""), epoch=0)
+    usage = Usage(input_tokens=900, output_tokens=40, usd=0.01)
+    spend.settle(tx, lease, purpose="work", model=MODEL, usage=usage)

@@ -38,6 +38,7 @@ async def test_costs_stand_by_day_as_bars_and_as_a_table_and_a_thread_says_what_
                     team_id=team["id"] if at < 2 else other["id"], input_tokens=900,
                     output_tokens=100, cached_tokens=0, cache_write_tokens=0, thinking_tokens=0,
                     usd=1.0 + at + n / 4, unpriced=0, estimated=0,
+                    outermost_id=NodeId(f"node_{n}_{at}"),
                 )  # fmt: skip
                 SPEND.insert(tx, spent)
 

@@ -65,6 +65,7 @@ class Problem(BaseModel):
     """What went wrong, and what to do about it."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
+        defer_build=True,
         json_schema_extra={
             "example": {
                 "type": "about:blank",
@@ -72,7 +73,7 @@ class Problem(BaseModel):
                 "status": 404,
                 "detail": "There is no team 'team_x'. `agiraph teams` lists them.",
             }
-        }
+        },
     )
 
     type: str = "about:blank"

@@ -13,7 +13,6 @@ from rich.console import Console
 from agiraph import config
 from agiraph.app import Runtime
 from agiraph.cli.goal import Remote
-from agiraph.cli.models import with_model
 from agiraph.cli.session import Local, command, plain_console
 from agiraph.cli.settings import confirm_open, money, new_team, option
 from agiraph.client import Client, Frame
@@ -68,7 +67,9 @@ async def run(goal: str | None, model: str | None, resume: str | None, **given: 
         )
     confirm_open(given["trust"], name_from_goal(goal or ""))
     settings = config.load(environment())
-    if resume is None and model is None:
+    if resume is None and model is None and settings.shown["AGIRAPH_MODEL"].origin == "default":
+        from agiraph.cli.models import with_model  # most runs have a model
+
         settings = await with_model(settings)
     minutes = given.pop("minutes")
     given |= {"turns": given["turns"] or GOAL_TURNS, "model": model or settings.model}

@@ -13,7 +13,7 @@ PLANTED = "ATTACK_PLANTED"
 
 
 def main() -> None:
-    from agiraph.redaction import hide
+    from agiraph.secret_variables import hide
 
     hide()
     from agiraph.web import configured

@@ -45,19 +45,15 @@ PAGE = 200
 
 
 def costs_of_team(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = PAGE) -> TeamCosts:
-    """Return a page of a team's costs: the first one with the sums of the whole team."""
+    """Return a page of a team's costs: the first one with the sums of the whole team, and the
+    budget."""
     found = nodes.costed(tx, team_id, after=after, limit=limit + 1)
     page = found[:limit]
     lines: Mapping[str, list[CostLine]] = (
         spend.of_nodes(tx, team_id, page[0].id, page[-1].id) if page else {}
     )
-    groups = [] if after else spend.by_agent(tx, team_id)
-    return TeamCosts(
+    costs = TeamCosts(
         team_id=team_id,
-        total=add_up(group.sum for group in groups),
-        by_agent=_costs_by((group.agent, group.sum) for group in groups),
-        by_purpose=_costs_by((group.purpose, group.sum) for group in groups),
-        by_model=_costs_by((group.model, group.sum) for group in groups),
         runs=as_trees(
             NodeCosts(
                 node_id=node.id,
@@ -71,6 +67,21 @@ def costs_of_team(tx: Tx, team_id: TeamId, *, after: str = "", limit: int = PAGE
             for node in page
         ),
         next=page[-1].id if len(found) > limit else None,
+    )
+    return costs if after else _with_sums(tx, costs)
+
+
+def _with_sums(tx: Tx, costs: TeamCosts) -> TeamCosts:
+    goal = nodes.last_goal(tx, costs.team_id)
+    groups = spend.by_agent(tx, costs.team_id, None if goal is None else goal.id)
+    spent = spend.of_goal(groups)
+    return replace(
+        costs,
+        total=add_up(group.sum for group in groups),
+        by_agent=_costs_by((group.agent, group.sum) for group in groups),
+        by_purpose=_costs_by((group.purpose, group.sum) for group in groups),
+        by_model=_costs_by((group.model, group.sum) for group in groups),
+        budget=None if goal is None else continuations.budget_of(tx, goal, spent),
     )
 
 
@@ -186,9 +197,7 @@ def extend_node(tx: Tx, node: str, body: ExtensionRequest, person: PersonDep) ->
 def get_cost(tx: Tx, team: str, after: After = "", limit: Limit = PAGE) -> TeamCosts:
     """Return a page of what a team's nodes have cost; the first with the sums by agent, purpose and
     model, and the budget."""
-    found = teams.find(tx, team).id
-    page = costs_of_team(tx, found, after=after, limit=limit)
-    return page if after else replace(page, budget=continuations.goal_budget(tx, found))
+    return costs_of_team(tx, teams.find(tx, team).id, after=after, limit=limit)
 
 
 @cost_router.get("/cost/history", responses=documented(404))

@@ -1,4 +1,4 @@
--- 46
+-- 49
 CREATE TABLE teams (
     number integer primary key,
     id text not null unique,
@@ -432,7 +432,7 @@ CREATE TABLE "spend" (
     thinking_tokens bigint not null,
     usd double precision not null,
     unpriced integer not null,
-    estimated integer not null,
+    estimated integer not null, outermost_id text not null default '',
     primary key (node_id, agent_id, purpose, model, day)
 );
 
@@ -668,11 +668,13 @@ CREATE INDEX nodes_open on nodes (assignee_id, lane, status);
 
 CREATE INDEX knowledge_changes_of_team on knowledge_changes (team_id, verb, id);
 
-CREATE INDEX spend_of_team on spend (team_id, agent_id, purpose, model);
-
 CREATE INDEX nodes_goals on nodes (team_id, id) where source = 'system' and parent_id is null;
 
 CREATE UNIQUE INDEX messages_edits on messages (edits) where edits is not null;
+
+CREATE INDEX spend_outermost on spend (outermost_id);
+
+CREATE INDEX spend_of_team on spend (team_id, agent_id, purpose, model, outermost_id);
 
 INSERT INTO persons (id, name, role, created_at)
     VALUES ('human', 'human', 'owner', cast(strftime('%s', 'now') as integer) * 1000000);

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -13,7 +13,7 @@ from agiraph.core.domain.ids import AgentId, MessageId, NodeId, TeamId, ThreadId
 from agiraph.core.domain.value import dataclass
 from agiraph.core.domain.work import Usage
 from agiraph.core.store.rows import Table
-from agiraph.core.store.tx import Tx
+from agiraph.core.store.tx import Dialect, Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,9 @@ class Spend:
     """Calls whose price nobody knows."""
     estimated: int
     """Calls whose tokens were estimated, because the vendor did not report them."""
+    outermost_id: NodeId
+    """The node that paid for it in the end when the row was made: this one, or the outermost above
+    it. It stays if that node gets a payer later; `_spent_by` counts such rows for the payer."""
 
 
 SEARCH = "search"
@@ -46,9 +49,18 @@ SIDE_CALL = "side call"
 """The purpose of a call that a chat client asks for beside its conversation, such as a title."""
 SPEND = Table("spend", Spend, key="node_id")
 _KEY = ("node_id", "agent_id", "purpose", "model", "day")
-_SUMS = [name for name in SPEND.fields if name not in (*_KEY, "team_id")]
+_SUMS = [name for name in SPEND.fields if name not in (*_KEY, "team_id", "outermost_id")]
+_SAME = " and ".join(f"{name} = :{name}" for name in _KEY)
+_MORE = f"update spend set {', '.join(f'{n} = {n} + :{n}' for n in _SUMS)} where {_SAME}"
+_OUTERMOST = (
+    "coalesce((with recursive above(id, next_id) as ("
+    "select id, coalesce(parent_id, payer_id) from nodes where id = :node_id"
+    " union select p.id, coalesce(p.parent_id, p.payer_id) from nodes p"
+    " join above a on p.id = a.next_id) select id from above where next_id is null), :node_id)"
+)
+_VALUES = ", ".join(_OUTERMOST if f == "outermost_id" else f":{f}" for f in SPEND.fields)
 _ADD = (
-    f"insert into spend ({SPEND.columns}) values ({', '.join(f':{f}' for f in SPEND.fields)})"
+    f"insert into spend ({SPEND.columns}) values ({_VALUES})"
     f" on conflict ({', '.join(_KEY)}) do update set "
     + ", ".join(f"{name} = spend.{name} + excluded.{name}" for name in _SUMS)
 )
@@ -70,14 +82,12 @@ def lose(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage) -> Non
 
 
 def _add(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage, lost: int) -> None:
-    tx.run(
-        _ADD,
+    values: dict[str, Any] = dict(
         node_id=lease.node_id,
         agent_id=lease.agent_id,
         purpose=purpose,
         model=model,
         day=day_of(tx.now),
-        team_id=lease.team_id,
         calls=1 - lost,
         lost=lost,
         input_tokens=usage.input_tokens,
@@ -89,6 +99,8 @@ def _add(tx: Tx, lease: Lease, *, purpose: str, model: str, usage: Usage, lost: 
         unpriced=int(usage.usd is None),
         estimated=int(usage.is_estimated),
     )
+    if not tx.run(_MORE, **values):
+        tx.run(_ADD, team_id=lease.team_id, **values)
 
 
 def of_team(tx: Tx, team_id: TeamId) -> list[Spend]:
@@ -130,17 +142,41 @@ class AgentSpend(NamedTuple):
     purpose: str
     model: str
     sum: CostSum
+    goal_calls: int
+    """Of it, the calls that the goal pays for."""
+    goal_tokens: int
+    goal_usd: float
 
 
-def by_agent(tx: Tx, team_id: TeamId) -> list[AgentSpend]:
-    """Return what a team has spent."""
+def by_agent(tx: Tx, team_id: TeamId, goal_id: NodeId | None) -> list[AgentSpend]:
+    """Return what a team has spent, and the share of a goal that nothing is above. In one
+    statement, for each of both would read most rows of the team."""
     rows = tx.all(
-        "select coalesce((select a.name from agents a where a.id = s.agent_id), s.agent_id),"
-        f" s.purpose, s.model, {_COSTS} from spend s where s.team_id = :team_id"
+        "with tops(id) as (select id from nodes where id = :goal or payer_id = :goal),"
+        " s as (select agent_id, purpose, model, outermost_id in (select id from tops) as is_goals,"
+        f" {', '.join(f'sum({name}) as {name}' for name in _SUMS)} from spend"
+        " where team_id = :team_id group by agent_id, purpose, model, outermost_id)"
+        " select coalesce((select a.name from agents a where a.id = s.agent_id), s.agent_id),"
+        f" s.purpose, s.model, {_COSTS}, sum(case when is_goals then s.calls + s.lost else 0 end),"
+        " sum(case when is_goals then s.input_tokens + s.output_tokens else 0 end),"
+        " sum(case when is_goals then s.usd else 0.0 end) from s"
         " group by s.agent_id, s.purpose, s.model order by s.agent_id, s.purpose, s.model",
         team_id=team_id,
+        goal=goal_id or "",
     )
-    return [AgentSpend(a, p, m, _cost_sum(p, counts)) for a, p, m, *counts in rows]
+    return [
+        AgentSpend(a, p, m, _cost_sum(p, counts), 0 if p == SEARCH else calls, tokens, usd)
+        for a, p, m, *counts, calls, tokens, usd in rows
+    ]
+
+
+def of_goal(groups: Sequence[AgentSpend]) -> "Total":
+    """Return what `spent` does for the goal of these groups."""
+    return _total(
+        sum(group.goal_calls for group in groups),
+        sum(group.goal_tokens for group in groups),
+        sum(group.goal_usd for group in groups),
+    )
 
 
 def of_nodes(
@@ -177,11 +213,22 @@ class Total:
 NOTHING = Total(calls=0, tokens=0, usd=0.0)
 
 
+def _total(calls: float, tokens: float, usd: float) -> Total:
+    return Total(calls=int(calls), tokens=int(tokens), usd=round_usd(float(usd)))
+
+
+_BELOW: dict[Dialect, str] = {
+    "sqlite": "nodes n on n.parent_id = t.id or n.payer_id = t.id",
+    # For `or` PostgreSQL would compare each node of the tree with all nodes there are.
+    "postgres": "(select id, parent_id as above_id from nodes where parent_id is not null"
+    " union all select id, payer_id from nodes where payer_id is not null) n on n.above_id = t.id",
+}
+"""What joins the nodes `n` directly below those of a tree `t`."""
 _TREE = (
     # `union`, not `union all`: a node can be reached as a child and as paid for, and damaged rows
     # that form a cycle would otherwise never end.
     "with recursive tree(id) as (select id from nodes where id = :root"
-    " union select n.id from nodes n join tree t on n.parent_id = t.id or n.payer_id = t.id) "
+    " union select n.id from tree t join {below}) "
 )
 _RESERVATIONS = (
     # A running node whose thread ends with an intent to ask the model: its
@@ -196,38 +243,48 @@ _RESERVATIONS = (
 
 _SPENT = (
     "select coalesce(sum(case when purpose = :search then 0 else calls + lost end), 0),"
-    " coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(usd), 0.0){more} from spend"
+    " coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(usd), 0.0), null from spend"
     " where node_id in (select id from tree)"
 )
+
+
+_USED = (
+    "sum(case when s.purpose = :search then 0 else s.calls + s.lost end) as calls,"
+    " sum(s.input_tokens + s.output_tokens) as tokens, sum(s.usd) as usd"
+)
+_SPENT_BY = (
+    "with recursive roots(id, above_id) as"
+    " (select id, coalesce(parent_id, payer_id) from nodes where {where}),"
+    " tree(root, id) as (select id, id from roots where above_id is not null union"
+    " select t.root, n.id from tree t join {below}),"
+    # Below an outermost node may be all of a team's work. What that has cost is found without a
+    # walk through it: by the outermost node, or by one that was outermost and has it as payer now.
+    " tops(root, id) as (select id, id from roots where above_id is null union all"
+    " select r.id, n.id from roots r join nodes n on n.payer_id = r.id where r.above_id is null),"
+    f" paid(id, calls, tokens, usd) as (select s.outermost_id, {_USED} from spend s"
+    " where s.outermost_id in (select id from tops) group by s.outermost_id)"
+    f" select t.root, {_USED} from tree t join spend s on s.node_id = t.id group by t.root"
+    " union all select t.root, sum(p.calls), sum(p.tokens), sum(p.usd)"
+    " from tops t join paid p on p.id = t.id group by t.root"
+)
+
+
+def _spent_by(tx: Tx, where: str, **values: str) -> dict[NodeId, Total]:
+    rows = tx.all(_SPENT_BY.format(where=where, below=_BELOW[tx.dialect]), search=SEARCH, **values)
+    return {node: _total(*used) for node, *used in rows}
 
 
 def spent(tx: Tx, root: NodeId) -> Total:
     """Return the cost of a node and all below it as people see it: what is booked, without the
     reservations of running calls."""
-    row = tx.one(_TREE + _SPENT.format(more=""), root=root, search=SEARCH)
-    calls, tokens, usd = (0, 0, 0.0) if row is None else row
-    return Total(calls=int(calls), tokens=int(tokens), usd=round_usd(float(usd)))
+    return _spent_by(tx, "id = :root", root=root).get(root, NOTHING)
 
 
 def spent_between(tx: Tx, team_id: TeamId, ids: tuple[NodeId, NodeId]) -> dict[NodeId, Total]:
     """Return what `spent` does for each node of a team whose id lies between two ids; nodes that
     have cost nothing are left out."""
-    rows = tx.all(
-        "with recursive tree(root, id) as (select id, id from nodes"
-        " where team_id = :team and id >= :first and id <= :last union select t.root, n.id"
-        " from tree t join nodes n on n.parent_id = t.id or n.payer_id = t.id)"
-        " select t.root, sum(case when s.purpose = :search then 0 else s.calls + s.lost end),"
-        " sum(s.input_tokens + s.output_tokens), sum(s.usd)"
-        " from tree t join spend s on s.node_id = t.id group by t.root",
-        team=team_id,
-        first=ids[0],
-        last=ids[1],
-        search=SEARCH,
-    )
-    return {
-        node: Total(calls=int(calls), tokens=int(tokens), usd=round_usd(float(usd)))
-        for node, calls, tokens, usd in rows
-    }
+    where = "team_id = :team and id >= :first and id <= :last"
+    return _spent_by(tx, where, team=team_id, first=ids[0], last=ids[1])
 
 
 def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
@@ -236,7 +293,7 @@ def total(tx: Tx, root: NodeId, *, apart_from: ThreadId | None = None) -> Total:
     One statement, so that a call that ends meanwhile is counted once: as reserved, or as paid.
     """
     rows = tx.all(
-        _TREE + _SPENT.format(more=", null") + " union all select 1, 0, 0.0, t.extra"
+        _TREE.format(below=_BELOW[tx.dialect]) + _SPENT + " union all select 1, 0, 0.0, t.extra"
         f" {_RESERVATIONS} and n.id in (select id from tree) and h.id <> :apart_from",
         root=root,
         apart_from=apart_from or "",

@@ -5,7 +5,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from agiraph.core.domain.chat import (
     NO_DATA,
@@ -209,8 +209,9 @@ _LAST = (
     " where t.id = :id)"
 )
 _NO_USAGE = Usage()
-_CALLS = TypeAdapter(tuple[ToolCall, ...])
-_ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
+_LATER = ConfigDict(defer_build=True)
+_CALLS = TypeAdapter(tuple[ToolCall, ...], config=_LATER)
+_ATTACHMENTS = TypeAdapter(tuple[Attachment, ...], config=_LATER)
 
 
 class AppendPoint(NamedTuple):

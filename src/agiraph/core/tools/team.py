@@ -240,7 +240,7 @@ def cancel_work_node(
 class Terms(BaseModel):
     """When a stage is over."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", defer_build=True)
 
     wants: Literal["all", "majority", "any"] = Field("all", description="How many must succeed")
     turns_per_node: int = Field(10, ge=1, le=1000)
@@ -285,7 +285,7 @@ def start_stage(
 
 
 class TaskVerdict(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", defer_build=True)
 
     node_id: str
     verdict: Judgement

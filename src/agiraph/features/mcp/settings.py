@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 import orjson
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
-from agiraph import redaction
+from agiraph import redaction, secret_variables
 from agiraph.config import Picker, Settings
 from agiraph.core.domain.agents import split_access
 from agiraph.core.domain.errors import Misconfigured
@@ -360,7 +360,7 @@ def literals(server: McpServer) -> dict[str, str]:
     found |= {
         f"variable {name}": text
         for name, text in server.env.items()
-        if redaction.is_secret(name) or redaction.looks_secret(text)
+        if secret_variables.is_secret(name) or redaction.looks_secret(text)
     }
     found |= _options(server.command)
     found |= {f"query {name}": text for name, text in parse_qsl(server.url.partition("?")[2])}

@@ -40,7 +40,7 @@ from agiraph.features.research.model import report_check
 from agiraph.features.research.model.jobs import EvidenceRow
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.report_check import Fault
-from agiraph.features.research.model.report_words import ENGLISH
+from agiraph.features.research.model.report_words import english
 from agiraph.features.research.model.sentences import Unit, units
 from agiraph.features.research.openings import Material, material
 from agiraph.features.research.rows.jobs import JOBS
@@ -132,7 +132,7 @@ async def _deliver(steps: Steps, ctx: RunContext) -> Outcome:
     reason = StopReason.PUBLISHED if found.rows else StopReason.NOT_REACHED
     outcome: Finished | Failed = Finished(report.markdown, reason)
     if found.stopped is not None:
-        detail = EARLY.format(reason=ENGLISH.of_limit(found.stopped))
+        detail = EARLY.format(reason=english().of_limit(found.stopped))
         outcome = Failed(found.stopped, detail, report.markdown, under=ctx.node.budget)
     published = await publish_outcome(steps, ctx, outcome)
     assert not isinstance(published, Parked)

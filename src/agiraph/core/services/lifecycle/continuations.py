@@ -25,6 +25,7 @@ from agiraph.core.services.members import roster
 from agiraph.core.services.triggers import definitions, firing, team_heartbeat
 from agiraph.core.store import nodes, spend, teams, threads
 from agiraph.core.store.nodes import NODES
+from agiraph.core.store.spend import Total
 from agiraph.core.store.tx import Tx
 
 TRY_AGAIN = "[Runtime] You are given another try. Look at where you stand and go about it anew."
@@ -366,7 +367,7 @@ def change_goal_budget(
         raise Refused(f"The team {team.name!r} has no goal yet; give the budget with its goal.")
     team.refuse_archived()
     goal = NODES.get(tx, goal.id, lock=True)
-    used = _used_by_goal(tx, goal)
+    used = _used_by_goal(tx, goal, spend.spent(tx, goal.id))
     for name, total in totals.items():
         if total < used[name]:
             raise Refused(
@@ -383,9 +384,12 @@ def change_goal_budget(
 def goal_budget(tx: Tx, team_id: TeamId) -> GoalBudget | None:
     """Return the limits of the team's last goal, and what is used of them; None without a goal."""
     goal = nodes.last_goal(tx, team_id)
-    if goal is None:
-        return None
-    used = _used_by_goal(tx, goal)
+    return None if goal is None else budget_of(tx, goal, spend.spent(tx, goal.id))
+
+
+def budget_of(tx: Tx, goal: WorkNode, spent: Total) -> GoalBudget:
+    """Return the limits of a goal that has spent this much, and what is used of them."""
+    used = _used_by_goal(tx, goal, spent)
     return GoalBudget(
         node_id=goal.id,
         limits=[_limit_use(goal, name, used[name]) for name in _SHOWN],
@@ -393,12 +397,11 @@ def goal_budget(tx: Tx, team_id: TeamId) -> GoalBudget | None:
     )
 
 
-def _used_by_goal(tx: Tx, goal: WorkNode) -> dict[str, float]:
+def _used_by_goal(tx: Tx, goal: WorkNode, spent: Total) -> dict[str, float]:
     """Return what the goal has used of each limit, as people see it."""
-    total = spend.spent(tx, goal.id)
     turns = sum(line.calls for line in spend.of_node(tx, goal.id) if line.purpose == "work")
     seconds = timing.used_seconds(goal, tx.now)
-    return {"usd": total.usd, "tokens": total.tokens, "turns": turns, "seconds": seconds}
+    return {"usd": spent.usd, "tokens": spent.tokens, "turns": turns, "seconds": seconds}
 
 
 def _limit_use(goal: WorkNode, name: LimitName, used: float) -> LimitUse:

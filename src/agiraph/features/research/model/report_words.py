@@ -4,6 +4,7 @@ The phrases are in `report_words.toml`, a table for the code of each language.
 """
 
 import tomllib
+from functools import cache
 from importlib import resources
 from typing import get_args
 
@@ -94,18 +95,19 @@ class ReportPhrases:
         return self.classes[get_args(SourceClass).index(source)]
 
 
-def _read() -> dict[str, ReportPhrases]:
+@cache
+def _by_code() -> dict[str, ReportPhrases]:
     folder = resources.files("agiraph.features.research.model")
     given = tomllib.loads(folder.joinpath("report_words.toml").read_text("utf-8"))
     return TypeAdapter(dict[str, ReportPhrases]).validate_python(given)
 
 
-_BY_CODE = _read()
-ENGLISH = _BY_CODE["en"]
+def english() -> ReportPhrases:
+    return _by_code()["en"]
 
 
 def words_of(language: str) -> ReportPhrases:
     """Return the words of a language, named in English or by its code; else those of English."""
     name = language.strip().lower()
-    named = (words for words in _BY_CODE.values() if name in words.names)
-    return next(named, None) or _BY_CODE.get(name[:2], ENGLISH)
+    named = (words for words in _by_code().values() if name in words.names)
+    return next(named, None) or _by_code().get(name[:2]) or english()

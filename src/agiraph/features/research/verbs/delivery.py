@@ -26,7 +26,7 @@ from agiraph.features.research.model import report_check, sources
 from agiraph.features.research.model.jobs import Brief, EvidenceRow, ResearchJob
 from agiraph.features.research.model.kinds import part_of
 from agiraph.features.research.model.report import Counts, Report
-from agiraph.features.research.model.report_words import ENGLISH, ReportPhrases, words_of
+from agiraph.features.research.model.report_words import ReportPhrases, english, words_of
 from agiraph.features.research.model.sentences import Unit, units
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows import jobs as research
@@ -220,10 +220,10 @@ def _missing(found: Findings) -> list[str]:
     named = [
         line
         for line in job.missing
-        if line != steps.NOT_USED
+        if line != steps.not_used()
         and not report_check.check_report(line, rows, question=job.question)
     ]
-    unused = [found.words.not_used] if steps.NOT_USED in job.missing else []
+    unused = [found.words.not_used] if steps.not_used() in job.missing else []
     return list(dict.fromkeys([*unused, one_line(found.not_written), *found.unread, *named]))
 
 
@@ -300,7 +300,7 @@ def deliver(tx: Tx, node: WorkNode, text: str) -> None:
     if not JOBS.get(tx, node.id).draft.strip() and evidence.count(tx, node.id):
         lead = f"The research has ended, but its report could not be written ({title})"
     if node.status is not NodeStatus.COMPLETED and node.stop_reason is not None:
-        lead = f"The research ended early: {ENGLISH.of_limit(node.stop_reason)} ({title})"
+        lead = f"The research ended early: {english().of_limit(node.stop_reason)} ({title})"
     if not has_found:
         lead = f"The research found nothing ({title})"
     lead += "; all of it is in your inbox."

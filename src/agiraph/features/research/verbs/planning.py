@@ -29,7 +29,7 @@ from agiraph.features.research.model.jobs import (
     ResearchJob,
     SubQuestion,
 )
-from agiraph.features.research.model.report_words import ENGLISH
+from agiraph.features.research.model.report_words import english
 from agiraph.features.research.rows import evidence
 from agiraph.features.research.rows.jobs import JOBS
 from agiraph.features.research.verbs import starting
@@ -38,9 +38,13 @@ from agiraph.features.research.verbs.answers import Gaps
 SEARCHED, SHOWN = 12, 2
 """How many sections of reports are compared with a question, and how many earlier jobs are shown
 to its planning."""
-NOT_USED = ENGLISH.not_used
-"""Stands in a job's `missing` if its report does not use the last message or finding."""
 BEGUN = "I begin with this reading: {reading} Your answer changes what I look for next."
+
+
+def not_used() -> str:
+    """Return what stands in a job's `missing` if its report does not use the last message or
+    finding."""
+    return english().not_used
 
 
 class Earlier(NamedTuple):
@@ -218,14 +222,14 @@ def store_draft(
     elif job.draft and not draft:
         JOBS.update(tx, job.id, missing=with_unused(job.missing))
     else:
-        missing = tuple(line for line in job.missing if line != NOT_USED)
+        missing = tuple(line for line in job.missing if line != not_used())
         struck = tuple(dict.fromkeys(struck))
         JOBS.update(tx, job.id, draft=draft, struck=struck, missing=missing)
 
 
 def with_unused(missing: tuple[str, ...]) -> tuple[str, ...]:
     """Return what a job lacks, with the remark that its report does not use the last message."""
-    return tuple(dict.fromkeys((*missing, NOT_USED)))
+    return tuple(dict.fromkeys((*missing, not_used())))
 
 
 def heard(tx: Tx, thread_id: ThreadId) -> list[Message]:

@@ -31,7 +31,7 @@ FileHashes = dict[str, str]
 class TriggerConfig(BaseModel):
     """The configuration fields that every kind accepts."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     zone: str = "UTC"
     misfire: Misfire = "once"
