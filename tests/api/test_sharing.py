@@ -251,7 +251,7 @@ async def test_a_link_is_listed_and_counted_and_its_secret_is_stored_nowhere(
         ("DELETE", own, 204),
         ("DELETE", own, 204),
     ]
-    assert audit[2].who == f"shared link ({made['id']})"
+    assert audit[2].who == f"Shared link ({made['id']})"
 
     secret = path.removeprefix("/shared/")
     stored = await shelf.served.world.store.read(

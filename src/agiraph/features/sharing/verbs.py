@@ -69,7 +69,7 @@ def note_open(tx: Tx, share_id: str) -> None:
         tx.emit(share.team_id, opened)
         access.record_action(
             tx,
-            who=f"shared link ({share_id})",
+            who=f"Shared link ({share_id})",
             person_id=share.person_id,
             method="GET",
             path=f"/api/nodes/{share.node_id}/shares/{share_id}",
