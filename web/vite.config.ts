@@ -66,6 +66,7 @@ export default defineConfig({
     proxy: {
       "/api": { target: server, ws: true, changeOrigin: true, headers: { origin: server } },
       "/signin": { target: server, changeOrigin: true },
+      "/shared": { target: server, changeOrigin: true },
     },
   },
   test: {

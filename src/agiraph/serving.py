@@ -192,6 +192,7 @@ def _api(settings: Settings, runtime: Runtime, hub: Hub, port: int) -> Api:
             token=_token(settings, runtime),
             hosts=address.hosts(port),
             is_secure=bool(address.certificate or address.proxy),
+            proxy=address.proxy.rstrip("/"),
         ),
         hub=hub,
         model=settings.model,

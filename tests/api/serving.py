@@ -107,18 +107,26 @@ async def serving(
     model: str = "scripted/ada",
     pages: Path = BUILT,
     sock: socket.socket | None = None,
+    proxy: str = "",
     **more: Any,
 ) -> AsyncGenerator[Served]:
     """Serve a world in this folder on a free loopback port, or on this socket.
 
-    `model` is that of new teams, `pages` the folder with the web UI.
+    `model` is that of new teams, `pages` the folder with the web UI, `proxy` the https address of a
+    reverse proxy.
     """
     hub = Hub()
     async with World(path, on_delta=delta_publisher(hub), **more, easy_endings=True) as world:
         sock = sock or bind("127.0.0.1", 0)
         port = sock.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"})
-        access = AccessControl(store=world.store, token=lambda: TOKEN, hosts=hosts)
+        access = AccessControl(
+            store=world.store,
+            token=lambda: TOKEN,
+            hosts=hosts | ({proxy.removeprefix("https://")} if proxy else set()),
+            is_secure=bool(proxy),
+            proxy=proxy,
+        )
         api = Api(
             store=world.store,
             home=world.runtime.home,

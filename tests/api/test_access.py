@@ -5,6 +5,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -296,6 +297,43 @@ async def test_of_eight_browsers_that_race_for_a_sign_in_link_one_gets_a_session
     issued = await served.world.store.write(access.issue_link, OWNER)
     visits = await asyncio.gather(*(open_link(served, issued.secret) for _ in range(8)))
     assert sorted(v.status < 400 for v in visits) == [False] * 7 + [True]
+
+
+async def test_a_link_for_another_device_tells_who_signed_in_with_it(served: Served) -> None:
+    access_control = served.api.access
+    access_control.is_secure, access_control.proxy = True, "https://team.example"
+    _, link = await served.ask("POST", "/tokens/link?minutes=5")
+    lives = served.world.clock.now() + timedelta(minutes=5)
+    assert link["expires_at"].startswith(f"{lives:%Y-%m-%dT%H:%M:%S}")
+    assert link["url"] == f"https://team.example{link['path']}"
+    status, use = await served.ask("GET", f"/tokens/links/{link['id']}")
+    assert (status, use["used_at"], use["session"]) == (200, None, None)
+
+    phone = {"User-Agent": "Mozilla/5.0 (Linux; Android 14) Chrome/140 Mobile Safari/537.36"}
+    opened, _ = await answered(served, link["path"], {**phone, "Accept": "text/html"})
+    assert opened.headers["Location"].startswith("/#key=")
+    _, use = await served.ask("GET", f"/tokens/links/{link['id']}")
+    session = use["session"]
+    told = {name: session[name] for name in ("kind", "name", "scope", "is_own")}
+    assert told == {"kind": "session", "name": "phone", "scope": "admin", "is_own": False}
+    assert use["used_at"] is not None
+    _, listed = await served.ask("GET", "/tokens")
+    assert session["id"] in [one["id"] for one in listed]
+
+    assert (await served.ask("DELETE", f"/tokens/{session['id']}"))[0] == 204
+    _, use = await served.ask("GET", f"/tokens/links/{link['id']}")
+    assert (use["session"], use["used_at"] is None) == (None, False)
+    assert (await served.ask("GET", f"/tokens/links/{session['id']}"))[0] == 404
+    assert (await served.ask("POST", "/tokens/link?minutes=16"))[0] == 422
+
+
+async def test_a_link_for_another_device_has_no_address_that_only_this_machine_reaches(
+    served: Served,
+) -> None:
+    for is_secure, proxy in ((False, ""), (True, "https://localhost:8443"), (True, "")):
+        served.api.access.is_secure, served.api.access.proxy = is_secure, proxy
+        _, link = await served.ask("POST", "/tokens/link", X_Forwarded_Proto="https")
+        assert link["url"] == ""
 
 
 async def test_an_expired_or_unknown_sign_in_link_is_refused(served: Served) -> None:

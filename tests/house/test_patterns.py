@@ -86,7 +86,7 @@ MAY_USE_PATTERNS: dict[str, str] = {
         "core/domain/text/quotations"
     ),
     "only chooses what is shown": (
-        "cli/prompts cli/session core/domain/agents"
+        "features/sharing/page cli/prompts cli/session core/domain/agents"
         " core/domain/text/visible logs core/domain/text/language core/domain/work"
     ),
     "forms of keys and passwords, which are kept out of everything that is written": "redaction",

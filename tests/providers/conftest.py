@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from agiraph.models.http import connection as http_connection
 from agiraph.models.http.client import HttpClient
 from agiraph.models.wires.chat_completions import OpenAIModel
 from agiraph.testing import ManualClock, ModelServer
+from tests.certificates import self_signed
 
 KEY = "sk-canary-4711"
 HOST = "models.example"
@@ -54,14 +54,7 @@ def model_on(http: HttpClient) -> Callable[[ModelServer], OpenAIModel]:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a self-signed certificate for 127.0.0.1 and `HOST`, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
-        f" -subj /CN=agiraph-test -addext subjectAltName=IP:127.0.0.1,DNS:{HOST}"
-        " -keyout key.pem -out cert.pem"
-    )
-    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
-    return folder
+    return self_signed(tmp_path_factory.mktemp("tls"), HOST)
 
 
 @pytest.fixture

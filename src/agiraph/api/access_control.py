@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph.api import problems
 from agiraph.core.domain.errors import StoreUnavailable
-from agiraph.core.domain.features import error_form
+from agiraph.core.domain.features import error_form, open_page
 from agiraph.core.domain.persons import Person
 from agiraph.core.domain.provenance import access as rights
 from agiraph.core.domain.provenance.access import covers
@@ -48,9 +48,11 @@ _TALK = re.compile(
     r"|POST /v1/(chat/completions|responses)"
 )
 _ADMIN = ("/api/tokens", "/api/audit", "/api/backup", "/api/operations")
-_GRANTS = re.compile(r"(?!GET |HEAD )\w+ /api/(teams/[^/]+/grants|channels/[^/]+)(/.*)?")
-"""Requests that change what persons have allowed for good, or who may speak in their name: only the
-owner's token may."""
+_GRANTS = re.compile(
+    r"(?!GET |HEAD )\w+ /api/(teams/[^/]+/grants|channels/[^/]+|nodes/[^/]+/shares)(/.*)?"
+)
+"""Requests that change what persons have allowed for good, who may speak in their name, or what
+strangers may read: only the owner's token may."""
 _SINGLE = frozenset(
     {
         *("host", "authorization", "cookie", "origin", "sec-fetch-site", "sec-fetch-mode"),
@@ -126,6 +128,8 @@ class AccessControl:
     origins: frozenset[str] = frozenset()
     is_secure: bool = False
     """Whether clients use https only: then the cookie is marked Secure."""
+    proxy: str = ""
+    """The https address under which a reverse proxy serves this server; empty: there is none."""
     rate: float = 200.0
     """Requests per second and caller."""
     burst: float = 1000.0
@@ -254,8 +258,9 @@ class AccessMiddleware:
     def _check_origin(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         """Refuse a request that a page of another site sent."""
         site = headers.get("sec-fetch-site")
-        # People open sign-in links from a mail or a chat, which the browser reports as cross-site.
-        is_visit = scope["path"] == "/signin" and headers.get("sec-fetch-mode") == "navigate"
+        # People open such links from a mail or a chat, which the browser reports as cross-site.
+        is_link = scope["path"] == "/signin" or bool(open_page(scope["path"]))
+        is_visit = is_link and headers.get("sec-fetch-mode") == "navigate"
         if site not in (None, "same-origin", "none") and not is_visit:
             return Refusal(403, "Cross-site request", "Requests from other sites are refused.")
         # Browsers apply no same-origin policy to WebSockets: only this header tells that another

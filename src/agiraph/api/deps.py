@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import ipaddress
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import deepcopy
@@ -336,6 +337,35 @@ def _person(connection: HTTPConnection) -> PersonId:
 
 
 ApiDep = Annotated[Api, Depends(_api)]
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether a host name or address is that of this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
+
+
+def _https_origin(connection: HTTPConnection, api: ApiDep) -> str:
+    is_https = api.access.is_secure and connection.url.scheme == "https"
+    return api.access.proxy or (f"https://{connection.headers['host']}" if is_https else "")
+
+
+HttpsOrigin = Annotated[str, Depends(_https_origin)]
+"""The https address by which others reach this server; empty: there is none."""
+
+
+def _came_over_https(connection: HTTPConnection, api: ApiDep) -> bool:
+    # Behind a proxy, requests of this machine can still come to the server's own address.
+    is_proxied = connection.headers["host"].lower() == api.access.proxy.lower()[len("https://") :]
+    return api.access.is_secure and (connection.url.scheme == "https" or is_proxied)
+
+
+CameOverHttps = Annotated[bool, Depends(_came_over_https)]
+"""Whether a request was encrypted on its way to this server, or to its reverse proxy."""
 CallerDep = Annotated[Caller, Depends(_caller)]
 PersonDep = Annotated[PersonId, Depends(_person)]
 """The person in whose name the caller acts."""

@@ -12,6 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agiraph import logs
+from agiraph.core.domain.features import open_page
 from agiraph.core.domain.ids import new_id
 
 log: logging.Logger = logging.getLogger("agiraph.api")
@@ -181,8 +182,8 @@ class TracingMiddleware:
         caller = scope.get("state", {}).get("caller")
         facts = {
             "method": scope.get("method", "WS"),
-            # Without the query string, which may contain a sign-in code.
-            "path": scope["path"],
+            # Without the query string, which may contain a sign-in code, and the secret of a page.
+            "path": open_page(scope["path"]) or scope["path"],
             "status": status,
             "ms": round(seconds * 1000, 1),
             "caller": None if caller is None else caller.name,

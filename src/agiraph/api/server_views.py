@@ -110,8 +110,18 @@ class IssuedToken(TokenView):
 
 
 class LinkView(View):
+    id: str
     path: str = Field(description="The path to open in a browser on this server; valid once.")
+    url: str = Field(
+        description="The whole address for another device; empty: only this machine can reach it."
+    )
     expires_at: datetime | None
+
+
+class LinkUseView(View):
+    expires_at: datetime | None
+    used_at: datetime | None = Field(description="When a browser signed in with it; None: not yet.")
+    session: TokenView | None = Field(description="The session of that browser, if it is kept.")
 
 
 class HealthView(View):

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agiraph.api import problems
 from agiraph.api.middleware import accepts_gzip
-from agiraph.core.domain.features import error_form
+from agiraph.core.domain.features import error_form, open_page
 from agiraph.core.domain.value import dataclass
 
 BUILT = Path(__file__).parent.parent / "web_dist"
@@ -70,7 +70,7 @@ def _read(path: Path, changed_at_ns: int) -> File:
 
 
 class WebUiMiddleware:
-    """Answers requests for pages and files; passes /api, /v1 and /signin on."""
+    """Answers requests for pages and files; passes /api, /v1, /signin and open pages on."""
 
     def __init__(
         self,
@@ -94,7 +94,8 @@ class WebUiMiddleware:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             return await self._app(scope, receive, send)
         path: str = scope["path"]
-        if path in ("/api", "/signin") or path.startswith("/api/") or error_form(path) is not None:
+        is_of_api = path in ("/api", "/signin") or path.startswith("/api/")
+        if is_of_api or open_page(path) or error_form(path) is not None:
             return await self._app(scope, receive, send)
         if path not in self._files and self._wants_api(path, _accepted(scope)):
             return await self._not_here(path)(scope, receive, send)

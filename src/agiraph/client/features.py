@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agiraph.api.feature_views import known
     from agiraph.api.feature_views import mcp as mcp_views
     from agiraph.api.feature_views import research as research_views
+    from agiraph.api.feature_views import sharing as sharing_views
     from agiraph.api.feature_views import specialists as specialist_views
 else:
     file_views = LateModule("agiraph.api.file_views")
@@ -35,6 +36,7 @@ else:
     known = LateModule("agiraph.api.feature_views.known")
     mcp_views = LateModule("agiraph.api.feature_views.mcp")
     research_views = LateModule("agiraph.api.feature_views.research")
+    sharing_views = LateModule("agiraph.api.feature_views.sharing")
     specialist_views = LateModule("agiraph.api.feature_views.specialists")
 
 
@@ -441,6 +443,21 @@ class FeatureOperations(Connection):
     async def create_link(self) -> server_views.LinkView:
         """Create a link that signs a browser in, once."""
         ...
+
+    @operation("GET", "/tokens/links/{link}")
+    async def link_use(self, link: str) -> server_views.LinkUseView:
+        """Return whether a sign-in link was used, and by which session."""
+        ...
+
+    @operation("GET", "/nodes/{node}/shares")
+    async def shares(self, node: str) -> sharing_views.SharesView: ...
+    @operation("POST", "/nodes/{node}/shares")
+    async def share(self, node: str, *, days: Literal[1, 7, 30] = 7) -> sharing_views.MadeShareView:
+        """Make a link by which others read a report. Only this response contains it."""
+        ...
+
+    @operation("DELETE", "/nodes/{node}/shares/{share}")
+    async def revoke_share(self, node: str, share: str) -> None: ...
 
     @operation("GET", "/audit")
     async def audit(

@@ -10,5 +10,6 @@ NAMES = (
     "mcp",
     "extensions",
     "history",
+    "sharing",
     "backup",
 )

@@ -25,6 +25,8 @@ export function keysToInvalidate(event: Event): Key[] {
       return event.type === "node.output"
         ? []
         : [queryKeys.agents(team), queryKeys.board(team), queryKeys.jobs(team), queryKeys.node(String(data.node_id)), queryKeys.overview, queryKeys.team(team), queryKeys.cost(team), ["files", team], ["results", team], ["research"]];
+    case "report":
+      return [["shares", String(data.node_id)]];
     case "folder":
       return [queryKeys.folderChanges(team), ["results", team]];
     case "stage":

@@ -2,15 +2,27 @@
 
 from datetime import timedelta
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agiraph.api.access_control import COOKIE
-from agiraph.api.deps import After, ApiDep, CallerDep, Depends, Limit, Moment, PersonDep, Query
+from agiraph.api.deps import (
+    After,
+    ApiDep,
+    CallerDep,
+    Depends,
+    HttpsOrigin,
+    Limit,
+    Moment,
+    PersonDep,
+    Query,
+    is_loopback,
+)
 from agiraph.api.routing import Body, Router
-from agiraph.api.server_views import IssuedToken, LinkView, PersonView, TokenView
+from agiraph.api.server_views import IssuedToken, LinkUseView, LinkView, PersonView, TokenView
 from agiraph.core.domain.errors import Refused
 from agiraph.core.domain.provenance.access import AuditEntry, Scope
 from agiraph.core.services import access
@@ -32,6 +44,9 @@ ZONE = (
     "Your time zone, such as Europe/Berlin: times without an offset are read in it, and agents are "
     "told times in it. Empty: not known, which counts as UTC."
 )
+
+MOST_MINUTES = int(access.LINK_LIFE.total_seconds()) // 60
+"""How long a sign-in link works at most."""
 
 
 class NewToken(Body, example={"name": "nightly report", "scope": "read"}):
@@ -88,10 +103,30 @@ def revoke_token(tx: Tx, token: str) -> None:
 
 
 @router.write("POST", "/tokens/link", status=201)
-def create_link(tx: Tx, person: PersonDep) -> LinkView:
+def create_link(
+    tx: Tx,
+    person: PersonDep,
+    origin: HttpsOrigin,
+    minutes: Annotated[int, Query(ge=1, le=MOST_MINUTES, description="How long it works.")] = (
+        MOST_MINUTES
+    ),
+) -> LinkView:
     """Create a link that signs a browser in."""
-    issued = access.issue_link(tx, person)
-    return LinkView(path=f"/signin?code={issued.secret}", expires_at=issued.token.expires_at)
+    made, secret = access.issue_link(tx, person, life=timedelta(minutes=minutes))
+    path = f"/signin?code={secret}"
+    url = "" if not origin or is_loopback(urlsplit(origin).hostname) else f"{origin}{path}"
+    return LinkView(id=made.id, path=path, url=url, expires_at=made.expires_at)
+
+
+@router.read("/tokens/links/{link}", 404)
+def read_link(tx: Tx, link: str, caller: CallerDep) -> LinkUseView:
+    """Return whether a sign-in link of your own was used, and by which session."""
+    found, session = access.use_of_link(tx, link, caller.person.id)
+    signed_in = None if session is None or session.revoked_at else session
+    return LinkUseView.of(
+        found,
+        session=signed_in and TokenView.of(signed_in, is_own=signed_in.id == caller.token_id),
+    )
 
 
 @router.read("/audit")
@@ -112,7 +147,7 @@ async def sign_in(
     this browser is signed in already, as only it has the key.
     """
     try:
-        issued = await api.store.write_first(access.redeem, code)
+        issued = await api.store.write_first(access.redeem, code, name=_kind_of_device(request))
     except Refused:
         if "text/html" not in request.headers.get("accept", "").lower():
             raise
@@ -132,6 +167,12 @@ async def sign_in(
     )
     response.headers["Referrer-Policy"] = "no-referrer"
     return response
+
+
+def _kind_of_device(request: Request) -> str:
+    """Return the name of a session, by which its person knows it again."""
+    # Browsers of phones say "Mobi" (developer.mozilla.org, Browser detection using the user agent).
+    return "phone" if "Mobi" in request.headers.get("user-agent", "") else "browser"
 
 
 def _start(address: str, request: Request) -> Response:

@@ -2,7 +2,6 @@
 secrets that a person enters, each tested or checked before it is stored and used."""
 
 import asyncio
-import ipaddress
 import re
 from dataclasses import replace
 from typing import Annotated
@@ -12,7 +11,7 @@ from starlette.requests import Request
 
 from agiraph import redaction
 from agiraph.api import model_presenters
-from agiraph.api.deps import Api, ApiDep, Path
+from agiraph.api.deps import Api, ApiDep, Path, is_loopback
 from agiraph.api.model_presenters import facts_view, models_view, test_view
 from agiraph.api.problems import documented
 from agiraph.api.routing import Body, Router
@@ -167,12 +166,8 @@ async def enter_secret(
 
 def _check_private(api: Api, request: Request) -> None:
     """Refuse a key that came over a network without encryption."""
-    host = request.client.host if request.client else ""
-    try:
-        is_loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not (is_loopback or api.access.is_secure):
+    is_local = is_loopback(request.client.host if request.client else "")
+    if not (is_local or api.access.is_secure):
         raise Refused(
             "A key is taken only over https, or on the machine that runs the server. Set it in the "
             "server's environment instead."

@@ -50,6 +50,9 @@ class Feature:
     """The modules of its commands, by their names."""
     error_forms: Mapping[str, str] = field(default_factory=dict[str, str])
     """By the beginning of a path, the place of what writes the errors below it."""
+    open_pages: tuple[str, ...] = ()
+    """The beginnings of the paths of its pages that need no session: what follows is a secret,
+    which no log may hold."""
     forgets_below: str = ""
     """The place of what removes what it keeps of a folder of a home that is removed."""
     settings: str = ""
@@ -93,6 +96,12 @@ def worker_of(kind: str) -> Any:
     """Return what runs the tasks of agents of a kind without a model."""
     places = {kind: place for feature in installed() for kind, place in feature.workers.items()}
     return found_at(places[kind])
+
+
+def open_page(path: str) -> str:
+    """Return how the path of a page that needs no session begins; empty: it is no such page."""
+    begins = (begin for feature in installed() for begin in feature.open_pages)
+    return next((begin for begin in begins if path.startswith(begin)), "")
 
 
 def error_form(path: str) -> Any:

@@ -52,9 +52,10 @@ def issue(
     name: str,
     scope: Scope,
     life: timedelta | None = None,
+    link_id: str | None = None,
 ) -> Issued:
     """Create a token that acts in the name of a person. Without `life` it is valid until
-    it is revoked."""
+    it is revoked. `link_id` is the sign-in link that a session is made from."""
     if not name.strip():
         raise Refused("Give the token a name: it is how you know it again in the list and audit.")
     # Only the digest is stored: a reader of the database or of a backup cannot sign in.
@@ -68,17 +69,18 @@ def issue(
         scope=scope,
         created_at=tx.now,
         expires_at=None if life is None else tx.now + life,
+        link_id=link_id,
     )
     return Issued(PASSES.insert(tx, token), secret)
 
 
-def issue_link(tx: Tx, person_id: PersonId) -> Issued:
+def issue_link(tx: Tx, person_id: PersonId, *, life: timedelta = LINK_LIFE) -> Issued:
     """Create the token of a sign-in link, which a person's browser exchanges for a session."""
-    return issue(tx, person_id, kind="link", name="sign-in link", scope="admin", life=LINK_LIFE)
+    return issue(tx, person_id, kind="link", name="sign-in link", scope="admin", life=life)
 
 
-def redeem(tx: Tx, secret: str) -> Issued:
-    """Exchange the secret of an unused sign-in link for a browser session."""
+def redeem(tx: Tx, secret: str, *, name: str = "browser") -> Issued:
+    """Exchange the secret of an unused sign-in link for a session, which gets this name."""
     found = access.by_digest(tx, digest(secret))
     if found is None or found.kind != "link" or not _is_valid(tx, found):
         raise Refused("This sign-in link is not known or too old. Make a new one: agiraph link")
@@ -86,8 +88,29 @@ def redeem(tx: Tx, secret: str) -> Issued:
     if not access.use_up(tx, found.id):
         raise Refused("This sign-in link was used before. Make a new one: agiraph link")
     return issue(
-        tx, found.person_id, kind="session", name="browser", scope=found.scope, life=SESSION_LIFE
+        tx,
+        found.person_id,
+        kind="session",
+        name=name,
+        scope=found.scope,
+        life=SESSION_LIFE,
+        link_id=found.id,
     )
+
+
+class LinkUse(NamedTuple):
+    """A sign-in link, and the session that it was exchanged for."""
+
+    link: Token
+    session: Token | None
+
+
+def use_of_link(tx: Tx, identity: str, person_id: PersonId) -> LinkUse:
+    """Return what became of a person's own sign-in link. Raise `NotFound` if it is another's."""
+    link = PASSES.find(tx, identity)
+    if link is None or link.kind != "link" or link.person_id != person_id:
+        raise NotFound("sign-in link", identity, known="Make a new one.")
+    return LinkUse(link, access.session_of(tx, identity))
 
 
 class Bearer(NamedTuple):

@@ -34,6 +34,12 @@ def by_digest(tx: Tx, digest: str) -> Token | None:
     return found[0] if found else None
 
 
+def session_of(tx: Tx, link_id: str) -> Token | None:
+    """Return the session that a sign-in link was exchanged for."""
+    found = PASSES.select(tx, "link_id = :link", link=link_id)
+    return found[0] if found else None
+
+
 def in_force(tx: Tx) -> list[Token]:
     """Return the tokens that are neither revoked nor expired."""
     where = (

@@ -376,7 +376,7 @@ CREATE TABLE passes (
     expires_at bigint,
     used_at bigint,
     revoked_at bigint
-, person_id text not null default 'human');
+, person_id text not null default 'human', link_id text);
 
 CREATE TABLE audit (
     id text primary key,
@@ -671,6 +671,24 @@ CREATE INDEX knowledge_changes_of_team on knowledge_changes (team_id, verb, id);
 CREATE INDEX nodes_goals on nodes (team_id, id) where source = 'system' and parent_id is null;
 
 CREATE UNIQUE INDEX messages_edits on messages (edits) where edits is not null;
+
+CREATE TABLE shares (
+    id text primary key,
+    team_id text not null,
+    node_id text not null,
+    digest text not null unique,
+    report_hash text not null,
+    person_id text not null,
+    created_at bigint not null,
+    expires_at bigint not null,
+    revoked_at bigint,
+    opened_at bigint,
+    opens integer not null
+);
+
+CREATE INDEX shares_of_node on shares (node_id, created_at);
+
+CREATE INDEX passes_of_link on passes (link_id) where link_id is not null;
 
 CREATE INDEX spend_outermost on spend (outermost_id);
 

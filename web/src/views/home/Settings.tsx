@@ -1,12 +1,15 @@
 /** Settings: the preferences of this browser, and what the person says about themselves. The server's settings are in agiraph.toml. */
-import { type ReactNode, useState } from "react";
+import { type ReactNode, Suspense, useState } from "react";
 import { Link } from "@tanstack/react-router";
 import { useLive } from "@/live";
+import { lazyChunk } from "@/live/chunks";
 import { Button, Header, Pills } from "@/ui";
 import { AwaySetting } from "@/views/home/AwaySetting";
 import { askForNotifications } from "@/views/home/notifyPermission";
 import { SidebarButton } from "@/parts/SidebarButton";
 import { type Theme, useShell } from "@/parts/shellState";
+
+const SignInDevice = lazyChunk(() => import("@/views/home/SignInDevice"));
 
 function Setting({ name, description, children }: { name: string; description: string; children: ReactNode }) {
   return (
@@ -24,6 +27,7 @@ export function Settings() {
   const { theme, singleKeys, notifications, update, setOpen } = useShell();
   const build = useLive((state) => state.build);
   const [problem, setProblem] = useState("");
+  const [isSigningIn, setIsSigningIn] = useState(false);
   const switchNotifications = async (on: boolean) => {
     setProblem("");
     if (!on) return update({ notifications: false });
@@ -76,6 +80,11 @@ export function Settings() {
               ]}
             />
           </Setting>
+          <Setting name="Sign in another device" description="A code for the camera of your phone, which signs it in as you.">
+            <Button size="sm" onClick={() => setIsSigningIn(true)}>
+              Show the code
+            </Button>
+          </Setting>
           <Setting name="Models, keys and budgets" description="A key is entered under Models, or set by an environment variable. The command prints all settings and where they come from.">
             <code className="rounded-sm bg-sunken px-2 py-1 text-xs">agiraph doctor</code>
             <Link to="/models" className="inline-flex h-7 items-center rounded-sm border border-line-2 bg-surface px-2.5 text-xs font-medium hover:bg-hover pointer-coarse:h-10">
@@ -90,6 +99,11 @@ export function Settings() {
           <p className="py-4 text-xs text-ink-3">agiraph {build ?? ""}</p>
         </div>
       </div>
+      {isSigningIn && (
+        <Suspense>
+          <SignInDevice onClose={() => setIsSigningIn(false)} />
+        </Suspense>
+      )}
     </>
   );
 }

@@ -25,10 +25,13 @@ import { Markdown } from "@/reading/Markdown";
 import { QuestionCard } from "@/views/conversation/QuestionCard";
 import { screenHref } from "@/lib/screens";
 import { Sources } from "@/parts/Sources";
+import { ShareButton } from "@/views/results/ShareButton";
 
 const FailureActions = lazyChunk(() => import("@/views/conversation/FailureActions"));
 const Report = lazyChunk(() => import("@/views/research/Report"));
 const ItemFiles = lazyChunk(() => import("@/views/inbox/ItemFiles"));
+/** Kinds of messages that hold a result. */
+const DELIVERED = new Set<InboxItem["message"]["kind"]>(["result", "report"]);
 /** Kinds of messages about work that has ended. */
 const NAMES_FILES = new Set<InboxItem["message"]["kind"]>(["result", "report", "failure"]);
 
@@ -105,6 +108,7 @@ export function Reader({ item, file }: { item: InboxItem; file: (filing: Filing)
               printed={() => article.current}
               what={() => ({ title: titleOf(item), byline: `${authorOf(item)} · ${teamName} · ${fullTime(message.created_at)}`, note, text: bodyOf(item), doubts: message.doubts, sources: message.sources })}
             />
+            {message.node_id && DELIVERED.has(message.kind) && <ShareButton node={message.node_id} title={titleOf(item)} />}
           </div>
           {(message.kind === "question" || message.kind === "approval") ? (
             <>

@@ -116,6 +116,7 @@ function Entry({ entry }: { entry: Schemas["AuditEntry"] }) {
 /** Return who sent a request, in words. The server writes the name of the token and its id. */
 export function callerName(who: string): string {
   if (who === "admin") return "Owner's token";
-  const name = who.replace(/ \(pass_[0-9a-z]+\)$/, "");
-  return name === "browser" ? "Browser session" : name;
+  const name = who.replace(/ \((pass|share)_[0-9a-z]+\)$/, "");
+  if (name === "browser") return "Browser session";
+  return name === "phone" ? "Phone session" : name;
 }

@@ -13,6 +13,7 @@ import { screenHref } from "@/lib/screens";
 import { baseName } from "@/views/files/tree";
 import { FileRow, PublishedFiles } from "@/views/results/PublishedFiles";
 import type { Result } from "@/views/results/resultsQuery";
+import { ShareButton } from "@/views/results/ShareButton";
 import { Doubts } from "@/parts/Doubts";
 import { RelativeTime, useNow } from "@/parts/RelativeTime";
 import { SaveText, type Written } from "@/parts/SaveText";
@@ -46,13 +47,14 @@ export function ResultCard({ team, result, openPath, suffix }: CardProps) {
   return (
     <li ref={card} className="rounded-md border border-line bg-surface p-4 max-md:p-3">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <h2 className="min-w-0 flex-1 text-sm font-semibold">
+        <h2 className="min-w-0 flex-1 basis-44 text-sm font-semibold">
           <Link to={boardHref as "/"} dir="auto" className="break-words hover:underline">
             {result.title}
           </Link>
         </h2>
         {result.kind === "result" && (result.status !== "completed" || result.doubts.length > 0) && <StatusChip status={displayStatusOf({ status: result.status, doubts: result.doubts }, false)} />}
         {result.text && <SaveText what={load} printed={() => card.current} />}
+        {result.text && result.kind === "result" && <ShareButton node={result.node_id} title={result.title} />}
       </div>
       <Byline team={team} result={result} />
       {result.text && <ResultText text={whole ?? result.text} isWhole={whole !== null} boardHref={boardHref} />}

@@ -20,7 +20,7 @@ const oneLine = (words: string): string => withoutMarks(words).slice(0, LINE_CHA
 /** Events by subject, for the filter: the label and the first parts of their types. */
 export const KINDS = [
   ["", "All events", ""],
-  ["work", "Tasks", "node,stage,folder"],
+  ["work", "Tasks", "node,stage,folder,report"],
   ["talk", "Messages and questions", "message,question,briefing,delivery"],
   ["model", "Model calls", "turn,model,call,thread"],
   ["tools", "Tools and network", "tool,network"],
@@ -105,6 +105,8 @@ export function describeEvent(event: Event, names: Names): string {
       return after("The program wrote", oneLine(event.data.text));
     case "folder.changed":
       return `${event.data.node_id === null ? "You put back" : "Changed"} ${plural(event.data.count, "file")} in folders/${event.data.folder}`;
+    case "report.shared":
+      return { made: "A link to the report was made", opened: "The link to the report was opened", revoked: "The link to the report was revoked" }[event.data.step];
     case "stage.started":
       return after("Stage began", oneLine(event.data.name));
     case "stage.ended":

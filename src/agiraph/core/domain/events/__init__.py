@@ -47,6 +47,7 @@ EventType = Literal[
     "node.stalled",
     "node.output",
     "folder.changed",
+    "report.shared",
     "stage.started",
     "stage.ended",
     "stage.reconvened",

@@ -365,6 +365,19 @@ class NetworkRefused(TeamEvent):
 
 
 @event
+class ReportShared(TeamEvent):
+    """A link to a report was made, opened for the first time, or revoked."""
+
+    event_type: ClassVar[EventType] = "report.shared"
+
+    node_id: str
+    share_id: str
+    step: Literal["made", "opened", "revoked"]
+    expires_at: str | None = None
+    """Until when the link works; only of one that was made."""
+
+
+@event
 class ModelFailed(TeamEvent):
     """A model call failed."""
 

@@ -31,6 +31,8 @@ class Token:
     used_at: datetime | None = None
     """When it was last used, to within ten minutes; of a link, when it was used up."""
     revoked_at: datetime | None = None
+    link_id: str | None = None
+    """Of a session, the sign-in link that it was made from; None if it is older than this field."""
 
 
 @value
