@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from agiraph.core.domain.chat import (
     NO_DATA,
+    NO_USAGE,
     THINKING,
     Attachment,
     Lease,
@@ -89,6 +90,23 @@ def stored_details(turn: Turn) -> dict[str, Any]:
     if turn.outbox is not None:
         stored |= {"end": turn.outbox.end, "sha256": turn.outbox.sha256}
     # One test a field: every turn is stored through here, and a table of them costs more.
+    if turn.role == "tool":
+        _store_answer(turn, stored)
+    if turn.is_summary:
+        stored["cut"] = True
+    if turn.is_cut:
+        stored["broken_off"] = True
+    if turn.label.sources:
+        stored["label"] = turn.label.to_list()
+    if turn.timeout_s:
+        stored["seconds"] = turn.timeout_s
+    if turn.foreseen:
+        stored["foreseen"] = turn.foreseen
+    return stored
+
+
+def _store_answer(turn: Turn, stored: dict[str, Any]) -> None:
+    """Add the details that only a tool's answer has."""
     if turn.failed:
         stored["failed"] = True
     if turn.sends_back:
@@ -101,19 +119,8 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["held_back"] = True
     if turn.reminds_of is not None:
         stored["reminds_of"] = turn.reminds_of
-    if turn.is_summary:
-        stored["cut"] = True
-    if turn.is_cut:
-        stored["broken_off"] = True
-    if turn.label.sources:
-        stored["label"] = turn.label.to_list()
-    if turn.timeout_s:
-        stored["seconds"] = turn.timeout_s
-    if turn.foreseen:
-        stored["foreseen"] = turn.foreseen
     if turn.did is not None:
         stored["did"] = asdict(turn.did)
-    return stored
 
 
 def _stored_provider_data(provider: ProviderData) -> dict[str, Any]:
@@ -208,7 +215,6 @@ _LAST = (
     " join turns u on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
     " where t.id = :id)"
 )
-_NO_USAGE = Usage()
 _CALLS = TypeAdapter(tuple[ToolCall, ...])
 _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...])
 
@@ -284,29 +290,34 @@ def append(
         text=to_text(text),
         at=tx.now,
         ref=ref,
-        usage=usage or _NO_USAGE,
+        usage=NO_USAGE if usage is None else usage,
         **details,
     )
+    return put(tx, at, turn), turn
+
+
+def put(tx: Tx, at: AppendPoint, turn: Turn) -> AppendPoint:
+    """Append a turn that is made already; return the new end of the thread."""
+    assert turn.seq == at.head + 1, "it was made for another place"
     # The mark of the thread commits with the turn: no later step may see one without the other.
     if turn.label.sources:
         add_label(tx, at.thread_id, turn.label)
-    in_extra = details.keys() - {"calls", "attachments", "model"}
-    stored = stored_details(turn) if in_extra else None
+    stored, usage = stored_details(turn), turn.usage
     tx.run(
         _APPEND,
         place=at.base + turn.seq,
-        node_id=node_id,
-        role=role,
+        node_id=turn.node_id,
+        role=turn.role,
         text=turn.text,
-        at=to_micros(turn.at),
-        ref=ref,
+        at=to_micros(tx.now),
+        ref=turn.ref,
         calls=to_json(turn.calls) if turn.calls else None,
         attachments=to_json(turn.attachments) if turn.attachments else None,
         extra=to_json(stored) if stored else None,
         model=turn.model,
-        usage=to_json(stored_usage(usage)) if usage is not None else None,
+        usage=None if usage is NO_USAGE else to_json(stored_usage(usage)),
     )
-    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq, at.has_word), turn
+    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq, at.has_word)
 
 
 def add_label(tx: Tx, thread_id: ThreadId, label: Label) -> None:
@@ -375,7 +386,7 @@ def read_turn(thread_id: ThreadId, row: Row) -> Turn:
             if attachments is None
             else _ATTACHMENTS.validate_python(from_json(attachments)),
             model=model,
-            usage=Usage() if usage is None else Usage(**from_json(usage)),
+            usage=NO_USAGE if usage is None else Usage(**from_json(usage)),
             **read_details(role, ref, extra),
         )
     except (ValueError, TypeError, KeyError, OverflowError) as error:
