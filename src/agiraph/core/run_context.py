@@ -154,8 +154,7 @@ class RunContext:
         if (stored := to_text(answer.text)) != answer.text:
             # The model must see the same text after a restart, so it sees what the row can store.
             answer = replace(answer, text=stored)
-        # The number of the turn holds: the lease makes this run the only writer, and the next write
-        # stores the deferred answers before anything else, in this order.
+        # The next write stores the deferred answers before anything else, in this order.
         turn = Turn(
             thread_id=self.lease.thread_id,
             seq=self.transcript.head + 1,

@@ -320,7 +320,9 @@ class Transcript:
         self.turns: list[Turn] = []
         self.wire: dict[str, Any] = {}
         """A provider's cache of the turns it has already encoded; a turn never changes."""
-        self._replies: list[Turn] = []
+        self.last_reply: Turn | None = None
+        self.newest_step: Turn | None = None
+        """The newest step of the current attempt, if it has any: see `steps`."""
         self._steps: list[Turn] = []
         """The replies that are steps of the work, without those to `HOUSEKEEPING` notes."""
         self._firsts: list[dict[str, Any] | None] = []
@@ -374,8 +376,9 @@ class Transcript:
                 self._add_note(turn)
 
     def _add_reply(self, turn: Turn) -> None:
-        self._replies.append(turn)
+        self.last_reply = turn
         if self._last_note not in HOUSEKEEPING:
+            self.newest_step = turn
             self._steps.append(turn)
             self._firsts.append(turn.calls[0].arguments if turn.calls else None)
         self._last_note = ""
@@ -398,7 +401,7 @@ class Transcript:
         if turn.ref is None:
             return
         if self._last_note == AGAIN:  # a retry gets its own warnings and closing note
-            self._tried = len(self._steps)
+            self._tried, self.newest_step = len(self._steps), None
             self._refs = {r for r in self._refs if note_kind(r) not in OF_ATTEMPT}
         self._refs.add(turn.ref)
 
@@ -416,15 +419,6 @@ class Transcript:
     def last_spoken(self) -> Turn:
         """The newest turn that is not an intent."""
         return next(t for t in reversed(self.turns) if t.role != "intent")
-
-    @property
-    def last_reply(self) -> Turn | None:
-        return self._replies[-1] if self._replies else None
-
-    @property
-    def newest_step(self) -> Turn | None:
-        """The newest step of the current attempt, if it has any: see `steps`."""
-        return self._steps[-1] if len(self._steps) > self._tried else None
 
     def steps(self, most: int, *, since_cut: bool = False) -> list[Turn]:
         """Return the newest steps of the current attempt, newest first, at most that many.

@@ -30,7 +30,13 @@ def value(cls: type[T]) -> type[T]:
     It is not frozen at run time: `frozen=True` sets each field through a function call, which cost
     5 % of a whole turn.
     """
-    return _make(cls, frozen=False, hashes=True, slots=True, kw_only=True, eq=True)
+    return _make(cls, frozen=False, hashes=True, slots=True, kw_only=True, eq=True, is_quick=True)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """Make a class a value whose fields may also be given by their places."""
+    return _make(cls, frozen=False, hashes=True, slots=True, kw_only=False, eq=True, is_quick=True)
 
 
 def changed(thing: T, **changes: Any) -> T:
@@ -47,7 +53,14 @@ def _getter_of(cls: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[A
 
 
 def _make(
-    cls: type[T], *, frozen: bool, hashes: bool, slots: bool, kw_only: bool, eq: bool
+    cls: type[T],
+    *,
+    frozen: bool,
+    hashes: bool,
+    slots: bool,
+    kw_only: bool,
+    eq: bool,
+    is_quick: bool = False,
 ) -> type[T]:
     own = dict(vars(cls))
     if not own.get("__doc__"):
@@ -62,7 +75,7 @@ def _make(
 
     def init(self: object, *args: Any, **kwargs: Any) -> None:
         if vars(made)["__init__"] is init:
-            made.__init__ = _init_of(made, frozen)
+            made.__init__ = _init_of(made, frozen, is_quick)
         made.__init__(self, *args, **kwargs)
 
     def equals(self: object, other: object) -> bool:
@@ -98,7 +111,7 @@ def _compile(made: type, line: str, body: str, known: dict[str, object]) -> Any:
     return method
 
 
-def _init_of(made: type, frozen: bool) -> Any:
+def _init_of(made: type, frozen: bool, is_quick: bool) -> Any:
     by_place, by_name, body = ["self"], ["*"], list[str]()
     known: dict[str, object] = {"put_": object.__setattr__, "MISSING_": MISSING}
     for one in _fields(made):
@@ -122,7 +135,13 @@ def _init_of(made: type, frozen: bool) -> Any:
             body.append(f"put_(self, {name!r}, {given})" if frozen else f"self.{name} = {given}")
     if hasattr(made, "__post_init__"):
         body.append("self.__post_init__()")
-    parameters = ", ".join(by_place + (by_name if by_name[1:] else []))
+    if len(by_name) == 1:
+        by_name = []
+    elif is_quick and len(by_place) == 1:
+        # Parameters by name alone are looked up one by one in a dictionary of defaults, which takes
+        # a third of the whole call. The type checkers refuse values by place.
+        by_name = sorted(by_name[1:], key=lambda one: "=" in one)
+    parameters = ", ".join(by_place + by_name)
     return _compile(made, f"__init__({parameters})", "\n  ".join(body) or "pass", known)
 
 

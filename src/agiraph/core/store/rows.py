@@ -84,7 +84,7 @@ def is_among(column: str, values: Sequence[str], name: str) -> tuple[str, dict[s
 def to_json(value: Any) -> str:
     try:
         text = orjson.dumps(value).decode()
-        return text if redact(text) == text else redact_json(text)
+        return text if redact(text) is text else redact_json(text)
     except orjson.JSONEncodeError:
         # orjson refuses lone surrogates and integers of more than 64 bits.
         return redact_json(_storable(json.dumps(value, default=asdict, ensure_ascii=False)))

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 from pydantic import TypeAdapter
@@ -43,7 +43,11 @@ from agiraph.core.store.rows import (
 from agiraph.core.store.tx import Row, Tx
 
 _COUNTS = tuple(Usage.__dataclass_fields__)
-_count = attrgetter(*_COUNTS)
+_count, _has_count = attrgetter(*_COUNTS), itemgetter(1)
+_of_answer = attrgetter(
+    "failed", "sends_back", "exit_code", "is_repeated", "is_held_back", "reminds_of", "did"
+)
+_NOTHING_OF_ANSWER = (False, False, None, False, False, None, None)
 _INTENT_KEYS = frozenset({"label", "seconds"})
 
 
@@ -69,8 +73,9 @@ class Details(TypedDict, total=False):
 
 def stored_usage(usage: Usage) -> dict[str, Any]:
     """Return the counts of a call without the zeros; a price of zero is a known price and stays."""
-    counts = zip(_COUNTS, _count(usage), strict=True)
-    return {name: count for name, count in counts if count or name == "usd"}
+    stored = dict(filter(_has_count, zip(_COUNTS, _count(usage), strict=True)))
+    stored["usd"] = usage.usd
+    return stored
 
 
 def _act(stored: dict[str, Any]) -> Act:
@@ -89,8 +94,7 @@ def stored_details(turn: Turn) -> dict[str, Any]:
         stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
         stored |= {"end": turn.outbox.end, "sha256": turn.outbox.sha256}
-    # One test a field: every turn is stored through here, and a table of them costs more.
-    if turn.role == "tool":
+    if _of_answer(turn) != _NOTHING_OF_ANSWER:
         _store_answer(turn, stored)
     if turn.is_summary:
         stored["cut"] = True
@@ -106,7 +110,7 @@ def stored_details(turn: Turn) -> dict[str, Any]:
 
 
 def _store_answer(turn: Turn, stored: dict[str, Any]) -> None:
-    """Add the details that only a tool's answer has."""
+    """Add the details of a tool's answer, which few answers have."""
     if turn.failed:
         stored["failed"] = True
     if turn.sends_back:
@@ -297,15 +301,15 @@ def append(
 
 
 def put(tx: Tx, at: AppendPoint, turn: Turn) -> AppendPoint:
-    """Append a turn that is made already; return the new end of the thread."""
-    assert turn.seq == at.head + 1, "it was made for another place"
+    """Append a turn that is made already; return the new end of the thread. Its number is that of
+    its place, as the end of a wait may have been written meanwhile."""
     # The mark of the thread commits with the turn: no later step may see one without the other.
     if turn.label.sources:
         add_label(tx, at.thread_id, turn.label)
     stored, usage = stored_details(turn), turn.usage
     tx.run(
         _APPEND,
-        place=at.base + turn.seq,
+        place=at.base + at.head + 1,
         node_id=turn.node_id,
         role=turn.role,
         text=turn.text,
@@ -317,7 +321,7 @@ def put(tx: Tx, at: AppendPoint, turn: Turn) -> AppendPoint:
         model=turn.model,
         usage=None if usage is NO_USAGE else to_json(stored_usage(usage)),
     )
-    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq, at.has_word)
+    return AppendPoint(at.thread_id, at.epoch, at.base, at.head + 1, at.has_word)
 
 
 def add_label(tx: Tx, thread_id: ThreadId, label: Label) -> None:

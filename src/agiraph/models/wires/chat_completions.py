@@ -102,8 +102,8 @@ def encode(
 ) -> Body:
     """Return the request body. The bytes of earlier turns are those of the last request."""
     asked = plain(request) if settings is None else settings
-    forms = MESSAGE_FORMS & {*adjustments}
-    wire = "+".join((vendor, *sorted(forms)))
+    forms = MESSAGE_FORMS.intersection(adjustments)
+    wire = "+".join((vendor, *sorted(forms))) if forms else vendor
     buffer = buffer_of(request.transcript, wire, lambda: _buffer(request, vendor, forms))
     has_usage = "no_stream_options" not in adjustments
     prefix = buffer.prefix(
@@ -352,9 +352,10 @@ class ChatReader:
         self._has_finish_reason = False
 
     def take(self, event: Part) -> Iterator[str]:
-        self.reply.name_model(event.get("model"))
-        if event.get("usage"):
-            self._count(event["usage"])
+        if model := event.get("model"):
+            self.reply.name_model(model)
+        if usage := event.get("usage"):
+            self._count(usage)
         if (choice := self._own_choice(event.get("choices"))) is not None:
             if text := self._take_delta(choice.get("delta") or {}):
                 yield text

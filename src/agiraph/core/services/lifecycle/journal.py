@@ -104,13 +104,16 @@ def begin(
 
 
 def answer(
-    tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Turn]]
+    tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done | Turn]]
 ) -> tuple[Halt | None, bool]:
     """Write answers that neither end nor park the node; return a halt if one was requested, and
     whether a person's message waits."""
     writer = _ThreadWriter(tx, lease)
-    for call, turn in answers:
-        writer.keep(call, turn)
+    for call, given in answers:
+        if isinstance(given, Done):
+            writer.answer(call, given)
+        else:
+            writer.keep(call, given)
     return nodes.news(tx, lease.node_id).halt, writer.has_word
 
 
