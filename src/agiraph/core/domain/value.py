@@ -5,14 +5,17 @@ never called. With hundreds of classes, that was a third of the time that a comm
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from reprlib import recursive_repr
 from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
+
+_quick: set[type] = set()
+"""The classes whose fields may also be given by place: see `_init_of`."""
 
 
 @dataclass_transform(field_specifiers=(field,))
@@ -42,14 +45,30 @@ def record(cls: type[T]) -> type[T]:
 def changed(thing: T, **changes: Any) -> T:
     """Return a copy of a value with these fields changed: `dataclasses.replace`, but several times
     as fast where there are many fields."""
-    names, values_of = _getter_of(type(thing))
-    return type(thing)(**dict(zip(names, values_of(thing), strict=True)) | changes)
+    names, values_of, make = _parts_of(type(thing))
+    values = dict(zip(names, values_of(thing), strict=True)) | changes
+    # A name that is no field is refused.
+    return make([*values.values()]) if len(values) == len(names) else type(thing)(**values)
+
+
+def maker_of(cls: type[T]) -> Callable[[Sequence[Any]], T]:
+    """Return a function that makes an object of the values of its fields, in their order."""
+    known = _fields(cls)
+    if cls in _quick and all(one.kw_only and one.init for one in known):
+        # In the order of the parameters, which takes half as long as by name.
+        places = sorted(range(len(known)), key=lambda place: _has_default(known[place]))
+        in_order = itemgetter(*places) if len(places) > 1 else tuple
+        return lambda values: cls(*in_order(values))
+    names = [one.name for one in known]
+    return lambda values: cls(**dict(zip(names, values, strict=True)))
 
 
 @cache
-def _getter_of(cls: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+def _parts_of(
+    cls: type[Any],
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], Callable[[Sequence[Any]], Any]]:
     names = tuple(one.name for one in fields(cls))
-    return names, attrgetter(*names)
+    return names, attrgetter(*names), maker_of(cls)
 
 
 def _make(
@@ -88,6 +107,8 @@ def _make(
             made.__hash__ = _hash_of(made)
         return made.__hash__(self)
 
+    if is_quick:
+        _quick.add(made)
     add("__init__", init)
     add("__repr__", _show)
     if eq:
@@ -143,6 +164,10 @@ def _init_of(made: type, frozen: bool, is_quick: bool) -> Any:
         by_name = sorted(by_name[1:], key=lambda one: "=" in one)
     parameters = ", ".join(by_place + by_name)
     return _compile(made, f"__init__({parameters})", "\n  ".join(body) or "pass", known)
+
+
+def _has_default(one: Field[Any]) -> bool:
+    return one.default is not MISSING or one.default_factory is not MISSING
 
 
 def _fields(made: Any) -> tuple[Field[Any], ...]:

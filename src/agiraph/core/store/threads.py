@@ -44,10 +44,14 @@ from agiraph.core.store.tx import Row, Tx
 
 _COUNTS = tuple(Usage.__dataclass_fields__)
 _count, _has_count = attrgetter(*_COUNTS), itemgetter(1)
-_of_answer = attrgetter(
-    "failed", "sends_back", "exit_code", "is_repeated", "is_held_back", "reminds_of", "did"
-)
-_NOTHING_OF_ANSWER = (False, False, None, False, False, None, None)
+_details_of = attrgetter(
+    "provider_data", "failed", "sends_back", "exit_code", "is_repeated", "is_held_back",
+    "reminds_of", "label", "is_summary", "is_cut", "reserved", "timeout_s", "foreseen", "did",
+    "outbox",
+)  # fmt: skip
+_NO_DETAILS = (
+    NO_DATA, False, False, None, False, False, None, CLEAN, False, False, None, None, {}, None, None
+)  # fmt: skip
 _INTENT_KEYS = frozenset({"label", "seconds"})
 
 
@@ -88,29 +92,14 @@ def stored_details(turn: Turn) -> dict[str, Any]:
 
     `spend.total` reads `tokens` and `usd` from this column, too.
     """
+    if _details_of(turn) == _NO_DETAILS:  # as of nearly all turns
+        return {}
     provider = turn.provider_data
     stored: dict[str, Any] = {} if provider is NO_DATA else _stored_provider_data(provider)
     if turn.reserved is not None:
         stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
         stored |= {"end": turn.outbox.end, "sha256": turn.outbox.sha256}
-    if _of_answer(turn) != _NOTHING_OF_ANSWER:
-        _store_answer(turn, stored)
-    if turn.is_summary:
-        stored["cut"] = True
-    if turn.is_cut:
-        stored["broken_off"] = True
-    if turn.label.sources:
-        stored["label"] = turn.label.to_list()
-    if turn.timeout_s:
-        stored["seconds"] = turn.timeout_s
-    if turn.foreseen:
-        stored["foreseen"] = turn.foreseen
-    return stored
-
-
-def _store_answer(turn: Turn, stored: dict[str, Any]) -> None:
-    """Add the details of a tool's answer, which few answers have."""
     if turn.failed:
         stored["failed"] = True
     if turn.sends_back:
@@ -123,8 +112,19 @@ def _store_answer(turn: Turn, stored: dict[str, Any]) -> None:
         stored["held_back"] = True
     if turn.reminds_of is not None:
         stored["reminds_of"] = turn.reminds_of
+    if turn.is_summary:
+        stored["cut"] = True
+    if turn.is_cut:
+        stored["broken_off"] = True
+    if turn.label.sources:
+        stored["label"] = turn.label.to_list()
+    if turn.timeout_s:
+        stored["seconds"] = turn.timeout_s
+    if turn.foreseen:
+        stored["foreseen"] = turn.foreseen
     if turn.did is not None:
         stored["did"] = asdict(turn.did)
+    return stored
 
 
 def _stored_provider_data(provider: ProviderData) -> dict[str, Any]:

@@ -45,15 +45,12 @@ class EventStreamParser:
             # Some servers begin with a byte order mark, which would hide the first event. It may
             # arrive in pieces, so the whole line is needed.
             lines[0], self._is_first = lines[0].removeprefix(BYTE_ORDER_MARK), False
-        found: list[bytes] = []
-        for line in lines:
-            if not line:  # every other line
-                continue
-            if line.startswith(b"data:"):
-                found.append(line[5:].strip())
-            elif line.startswith(b'{"error"'):  # some servers fail in the middle without the field
-                found.append(line.strip())
-        return found
+        # Some servers fail in the middle, and write an error without the field.
+        return [
+            (line[5:] if line.startswith(b"data:") else line).strip()
+            for line in lines
+            if line.startswith((b"data:", b'{"error"'))
+        ]
 
     def _last(self) -> list[bytes]:
         rest = b"".join(self._rest)

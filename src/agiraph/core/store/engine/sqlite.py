@@ -183,8 +183,6 @@ class SqliteStore:
         now."""
         self._was_alone = False
         """Whether the last transaction had one of these."""
-        self._has_first = False
-        """Whether a person may wait for a verb of the group."""
         self._group: list[_Job] = []
         self._ends: dict[TeamId, int] = {}
         """The place of each team's last event; valid until another program writes."""
@@ -390,13 +388,11 @@ class SqliteStore:
         others takes part, or has the next transaction: however many persons write, agents go on.
         """
         self._was_alone = bool(self._alone) and not (self._first and self._was_alone)
-        self._has_first = bool(self._alone or self._first)
         longest = SHORT if self._first else LONG
         until = time.monotonic() + min(max(self._commit_seconds, SHORT), longest)
         try:
             self._drop_stale_ends()
-            run = self._run_in_order if self._has_first else self._run_waiting
-            if not run(until):
+            if not self._run_in_order(until):
                 return self._undo()
         except Exception as error:
             # Any error: if one got away from here, the transaction would stay open, `_busy` stay
@@ -412,10 +408,7 @@ class SqliteStore:
         if self._was_alone:
             return self._run(self._alone, until, most=1)
         is_whole = not self._first or self._run(self._first, until)
-        return is_whole and (bool(self._alone) or self._run_waiting(until))
-
-    def _run_waiting(self, until: float) -> bool:
-        return self._run(self._waiting, until)
+        return is_whole and (bool(self._alone) or self._run(self._waiting, until))
 
     def _run(self, jobs: deque[_Job], until: float, *, most: int = GROUP) -> bool:
         """Add verbs to the group, one at least, until the time is over; return whether none
@@ -528,7 +521,7 @@ class SqliteStore:
     def _acknowledge(self) -> None:
         group, self._group = self._group, []
         # Persons' callers continue before the next transaction is filled, others beside its commit.
-        first = [job for job in group if job.is_first] if self._has_first else []
+        first = [job for job in group if job.is_first]
         if first:
             self._answer(first)
         if self._alone or self._first or self._waiting:
