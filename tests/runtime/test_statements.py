@@ -12,9 +12,9 @@ from tests.house.measures import calls_of_a_turn, calls_of_work
 
 MOST = {"checkpoint": 22, "write_file": 15, "two calls": 22}
 """Statements of one turn, with those that begin and commit transactions."""
-MOST_CALLS = 610
+MOST_CALLS = 570
 """Calls of Python functions in one turn, on all threads, with those of asyncio and the test kit."""
-MOST_CALLS_OF_WORK = 5_300
+MOST_CALLS_OF_WORK = 5_100
 """Calls of Python functions from a new goal with two model calls to its end."""
 SMALL = {"channels", "errands", "triggers", "d", "down", "ended", "payers", "t", "tree", "u", "up"}
 """Tables that may be read whole: they do not grow with the work, or a statement makes them."""

@@ -96,8 +96,8 @@ class RunContext:
 
     has_word: bool = False
     """Whether a person's message to the agent waited for a yield point at the last write."""
-    deferred_answers: list[tuple[ToolCall, Done]] = field(
-        default_factory=list[tuple[ToolCall, Done]]
+    deferred_answers: list[tuple[ToolCall, Turn]] = field(
+        default_factory=list[tuple[ToolCall, Turn]]
     )
     """Tool answers that the next write commits. The runtime writes before the next model call and
     before the next tool call, so a crash loses at most one answer; `Steps.recover` then resolves
@@ -154,25 +154,21 @@ class RunContext:
         if (stored := to_text(answer.text)) != answer.text:
             # The model must see the same text after a restart, so it sees what the row can store.
             answer = replace(answer, text=stored)
-        # The number that the turn gets below holds: the next write stores the deferred answers
-        # before anything else, in this order.
-        self.deferred_answers.append((call, answer))
-        self.add_turns(
-            Turn(
-                thread_id=self.lease.thread_id,
-                # The number that the later write gives it too: the lease
-                # makes this run the only writer.
-                seq=self.transcript.head + 1,
-                node_id=self.node.id,
-                role="tool",
-                ref=call.id,
-                text=answer.text,
-                at=self.clock.now(),
-                **answer.details,
-            )
+        # The next write stores the deferred answers before anything else, in this order.
+        turn = Turn(
+            thread_id=self.lease.thread_id,
+            seq=self.transcript.head + 1,
+            node_id=self.node.id,
+            role="tool",
+            ref=call.id,
+            text=answer.text,
+            at=self.clock.now(),
+            **answer.details,
         )
+        self.deferred_answers.append((call, turn))
+        self.add_turns(turn)
 
-    def take_deferred_answers(self) -> list[tuple[ToolCall, Done]]:
+    def take_deferred_answers(self) -> list[tuple[ToolCall, Turn]]:
         """Return the answers for the write that follows, and forget them."""
         # Forgotten even if the write fails: the run then starts again from the thread, where the
         # calls have no answer, and `Steps.recover` settles them.

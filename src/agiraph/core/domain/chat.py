@@ -208,7 +208,7 @@ class ProviderData:
     """The vendor's reason for withholding the rest of the reply; empty if it is whole."""
 
 
-NO_DATA = ProviderData()
+NO_DATA, NO_USAGE = ProviderData(), Usage()
 
 
 @value
@@ -244,7 +244,7 @@ class Turn:
     calls: tuple[ToolCall, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     model: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     provider_data: ProviderData = NO_DATA
     """Of a reply: what its provider reads back when it sends the thread again."""
     failed: bool = False
@@ -320,7 +320,9 @@ class Transcript:
         self.turns: list[Turn] = []
         self.wire: dict[str, Any] = {}
         """A provider's cache of the turns it has already encoded; a turn never changes."""
-        self._replies: list[Turn] = []
+        self.last_reply: Turn | None = None
+        self.newest_step: Turn | None = None
+        """The newest step of the current attempt, if it has any: see `steps`."""
         self._steps: list[Turn] = []
         """The replies that are steps of the work, without those to `HOUSEKEEPING` notes."""
         self._firsts: list[dict[str, Any] | None] = []
@@ -356,40 +358,52 @@ class Transcript:
                 self.wire.clear()
                 self._counted, self._uncounted = 0, _count_bytes(self.system)
             self.turns.append(turn)
-            self._count(turn)
             if turn.label.sources:
                 self.label |= turn.label
+            # Each kind by itself: a turn of a thread is added several times a second.
             if turn.role == "assistant":
-                self._replies.append(turn)
-                if self._last_note not in HOUSEKEEPING:
-                    self._steps.append(turn)
-                    self._firsts.append(turn.calls[0].arguments if turn.calls else None)
-                self._called.update([c.id for c in turn.calls])
-            if turn.role != "intent":
-                self._last_note = turn.note if turn.role in ("user", "system") else ""
-            if turn.ref is None:
+                self._add_reply(turn)
                 continue
-            if turn.role == "tool":
-                self._answered.add(turn.ref)
-            elif turn.role == "intent":
-                self._intents[turn.ref] = turn
+            self._uncounted += _count_bytes(turn.text)
+            if turn.role == "intent":
+                if turn.ref is not None:
+                    self._intents[turn.ref] = turn
+            elif turn.role == "tool":
+                self._last_note = ""
+                if turn.ref is not None:
+                    self._answered.add(turn.ref)
             else:
-                if turn.note == AGAIN:  # a retry gets its own warnings and closing note
-                    self._tried = len(self._steps)
-                    self._refs = {r for r in self._refs if note_kind(r) not in OF_ATTEMPT}
-                self._refs.add(turn.ref)
+                self._add_note(turn)
 
-    def _count(self, turn: Turn) -> None:
+    def _add_reply(self, turn: Turn) -> None:
+        self.last_reply = turn
+        if self._last_note not in HOUSEKEEPING:
+            self.newest_step = turn
+            self._steps.append(turn)
+            self._firsts.append(turn.calls[0].arguments if turn.calls else None)
+        self._last_note = ""
+        if turn.ref is not None:
+            self._refs.add(turn.ref)
         given = sent = 0
         for call in turn.calls:
+            self._called.add(call.id)
             length = len(str(call.arguments))
             is_whole = length <= LONGEST_SENT and call.via is None
             given += length
             sent += length if is_whole else len(str(call.as_sent.arguments))
-        if turn.role == "assistant" and turn.usage.input_tokens:
+        if turn.usage.input_tokens:
             self._counted, self._uncounted = turn.usage.tokens, sent - given
         else:
             self._uncounted += _count_bytes(turn.text) + sent
+
+    def _add_note(self, turn: Turn) -> None:
+        self._last_note = turn.note
+        if turn.ref is None:
+            return
+        if self._last_note == AGAIN:  # a retry gets its own warnings and closing note
+            self._tried, self.newest_step = len(self._steps), None
+            self._refs = {r for r in self._refs if note_kind(r) not in OF_ATTEMPT}
+        self._refs.add(turn.ref)
 
     def spoken(self, start: int = 0) -> list[Turn]:
         """Return the turns that a model is shown, in order, from index `start` on."""
@@ -405,10 +419,6 @@ class Transcript:
     def last_spoken(self) -> Turn:
         """The newest turn that is not an intent."""
         return next(t for t in reversed(self.turns) if t.role != "intent")
-
-    @property
-    def last_reply(self) -> Turn | None:
-        return self._replies[-1] if self._replies else None
 
     def steps(self, most: int, *, since_cut: bool = False) -> list[Turn]:
         """Return the newest steps of the current attempt, newest first, at most that many.
@@ -431,6 +441,8 @@ class Transcript:
 
     def with_unique_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Return the calls with ids that are unique in this thread; some vendors repeat ids."""
+        if len(calls) == 1 and calls[0].id and calls[0].id not in self._called:
+            return tuple(calls)
         ids = {call.id for call in calls}
         if len(ids) == len(calls) and "" not in ids and ids.isdisjoint(self._called):
             return tuple(calls)

@@ -9,11 +9,11 @@ from agiraph.core.domain.ids import MessageId
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.records.acts import Act
 from agiraph.core.domain.records.doubts import Doubt
-from agiraph.core.domain.value import dataclass
+from agiraph.core.domain.value import dataclass, record
 from agiraph.core.domain.work import Budget, StopReason, WaitingOn
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Done:
     """The call has its answer. With an outcome, the answer also ends the node."""
 

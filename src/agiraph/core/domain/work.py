@@ -2,9 +2,11 @@
 effort."""
 
 import re
+from collections.abc import Callable
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from agiraph.core.domain.errors import IllegalMove, Refused
@@ -343,6 +345,12 @@ MOST_TOKENS = 10**8
 """More tokens than any call takes: a higher count is an error of the vendor."""
 MOST_USD = 10**6
 
+_INT = frozenset({int})
+_counts_of: Callable[["Usage"], tuple[object, ...]] = attrgetter(
+    "input_tokens", "cached_tokens", "cache_write_tokens",
+    "output_tokens", "thinking_tokens", "searches",
+)  # fmt: skip
+
 
 @value
 class Usage:
@@ -373,10 +381,7 @@ class Usage:
 
         A token count that is not a number becomes 0, one that is too high MOST_TOKENS.
         """
-        counts: tuple[object, ...] = (
-            self.input_tokens, self.cached_tokens, self.cache_write_tokens,
-            self.output_tokens, self.thinking_tokens, self.searches,
-        )  # fmt: skip
+        counts = _counts_of(self)
         if self._is_bounded(counts):  # as nearly all are
             return self
         tokens, cached, cache_written, written, thinking, searches = [
@@ -410,7 +415,7 @@ class Usage:
 
     def _is_bounded(self, counts: tuple[object, ...]) -> bool:
         return (
-            {*map(type, counts)} == {int}
+            _INT.issuperset(map(type, counts))
             and min(cast(tuple[int, ...], counts)) >= 0
             and self.cached_tokens + self.cache_write_tokens <= self.input_tokens <= MOST_TOKENS
             and self.thinking_tokens <= self.output_tokens <= MOST_TOKENS

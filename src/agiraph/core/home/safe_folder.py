@@ -280,26 +280,31 @@ class Folder:
         return None
 
     def open_file(self, rel: str) -> BufferedReader:
-        """Open a regular file for reading. O_NONBLOCK: opening a FIFO would block the runtime."""
+        """Open a regular file for reading."""
+        return os.fdopen(self._open(rel)[0], "rb")
+
+    def _open(self, rel: str) -> tuple[int, int]:
+        # O_NONBLOCK: opening a FIFO would block the runtime.
         names = split(rel)
         try:
             fd = self._opener(self._fd, names, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
             # Checked on the descriptor: a command may have put something else at the path since.
-            mode = os.fstat(fd).st_mode
-            if not stat.S_ISREG(mode):
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
                 os.close(fd)
-                raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.ENXIO, "")
+                raise OSError(errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENXIO, "")
         except OSError as error:
             _explain(self, rel, error)
-        return os.fdopen(fd, "rb")
+        return fd, found.st_size
 
     def read(self, rel: str, *, offset: int = 0, limit: int) -> bytes:
         """Return at most `limit` bytes from `offset` on."""
-        with self.open_file(rel) as file:
-            size = os.fstat(file.fileno()).st_size
+        fd, size = self._open(rel)
+        try:
             start = min(max(offset, 0), size)
-            file.seek(start)
-            return file.read(max(min(limit, size - start), 0))
+            return os.pread(fd, max(min(limit, size - start), 0), start)
+        finally:
+            os.close(fd)
 
     def write(self, rel: str, data: bytes, *, synced: bool = True) -> None:
         """Replace a file atomically, creating its folders: a crash leaves old or new content.

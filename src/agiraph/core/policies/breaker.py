@@ -254,6 +254,8 @@ class Silence:
         what came before.
         """
         row: list[Turn] = []
+        if (newest := transcript.newest_step) is None or newest.calls:
+            return row
         for turn in transcript.steps(STOP_SILENT, since_cut=True):
             if turn.calls or transcript.has(f"{WAITS}:{turn.seq}"):
                 break
@@ -308,13 +310,13 @@ _TOLD = (
 
 def _forged_notice(transcript: Transcript) -> SystemNote | None:
     """Return the note for the newest reply if it holds a notice; None if not, or once told."""
-    newest = transcript.steps(1)
+    newest = transcript.newest_step
     # A search for the bracket alone takes a hundredth of the time, and most replies have none.
-    if not newest or "[" not in newest[0].text:
+    if newest is None or "[" not in newest.text:
         return None
-    if (found := _FORGED.search(newest[0].text)) is None:
+    if (found := _FORGED.search(newest.text)) is None:
         return None
-    ref = f"forged:{newest[0].seq}"
+    ref = f"forged:{newest.seq}"
     mark = found[0].strip(" \t>*_")
     return None if transcript.has(ref) else SystemNote(ref, _TOLD.format(mark=mark))
 

@@ -1,6 +1,7 @@
 """Budget: a node's limits, the warning before one is reached, and the reservation for a call."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import NamedTuple
 
 from agiraph.core.domain.value import dataclass
@@ -15,6 +16,9 @@ LANDING_SHARE = 0.25
 """The share of the node's time limit that the last answer may take on top of it."""
 REPLY_TOKENS = 4096
 """Tokens that are reserved for a reply before its length is known."""
+
+
+_text_of = attrgetter("text")
 
 
 class _Meter(NamedTuple):
@@ -92,7 +96,7 @@ class BudgetPolicy:
         # much until the real cost is known; too little could overdraw an envelope that several
         # agents share.
         fresh = ctx.transcript.turns[-8:] if last else ctx.transcript.turns
-        tokens = known + sum([len(t.text) for t in fresh]) // 4 + REPLY_TOKENS
+        tokens = known + sum(map(len, map(_text_of, fresh))) // 4 + REPLY_TOKENS
         usd = self.price(ctx.agent.model, tokens)
         return Reservation(model=ctx.agent.model, tokens=tokens, usd=usd)
 

@@ -161,14 +161,14 @@ class Loops:
 
     def _is_suspicious(self, transcript: Transcript) -> bool:
         """Whether the newest step may be part of a circle: a cheap test, as most steps are new."""
-        if not (newest_step := transcript.steps(1)) or not newest_step[0].calls:
+        newest = transcript.newest_step
+        if newest is None or not newest.calls:
             return False
         # The first call's arguments alone, as most steps differ in them.
         if transcript.alike(MAX_STEPS) >= WARN_REPEATS:
-            newest, *older = transcript.steps(MAX_STEPS)
+            older = transcript.steps(MAX_STEPS)[1:]
             if sum(_has_same_calls(newest, turn) for turn in older) >= WARN_REPEATS - 1:
                 return True
-        newest = newest_step[0]
         # The newest reply's answers stand behind it; further back, words may stand between calls.
         if not any(_has_failed(turn) for turn in transcript.turns[-len(newest.calls) :]):
             return False

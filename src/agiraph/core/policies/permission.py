@@ -78,6 +78,9 @@ class Ruling:
     a rule asks about always waits for the decision."""
 
 
+_MADE = Ruling()
+
+
 @dataclass(frozen=True, slots=True)
 class PermissionPolicy:
     """The team's rules, in order: the first match decides.
@@ -110,7 +113,10 @@ class PermissionPolicy:
                 denied = f"Not allowed: this team's rules deny {call.name} on {rule.pattern!r}."
                 return Ruling(refusal=f"{denied} Do it another way, or ask the human.")
             return Ruling(needs_person=rule.action == "ask", is_confirmed=rule.action == "allow")
-        way_out = await guarded_way_out(ctx, self.tools.get(call.name), call)
+        tool = self.tools.get(call.name)
+        if tool is None or tool.way_out is None:
+            return _MADE
+        way_out = await guarded_way_out(ctx, tool, call)
         return Ruling(needs_person=way_out is not None, way_out=way_out)
 
     def approve(

@@ -40,9 +40,7 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 8_000, 4_000
 
 
 async def spill(ctx: RunContext, call: ToolCall, answer: Done) -> Done:
-    """Return the answer; a long one as its beginning, its end and the name of a file with all."""
-    if len(answer.text) <= ANSWER_CHARACTERS:
-        return answer
+    """Return a long answer as its beginning, its end and the name of a file with all of it."""
     # A model or a vendor chose the call's id, so it may contain anything, such as a slash.
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in call.id)[:80]
     desk = f"agents/{ctx.agent.name}" if ctx.node.kind.sees_team else "scratch"
@@ -149,7 +147,8 @@ class ToolCaller:
         Raises `Halted` if the node was paused or cancelled.
         """
         # Before the next tool acts: a crash during a call then loses the answer of that call alone.
-        await self.commit_deferred(ctx)
+        if ctx.deferred_answers:
+            await self.commit_deferred(ctx)
         # The wait of an earlier run is still open; a second one would violate its key.
         if waiting_on := ctx.parked_calls.get(call.id):
             return Pending(waiting_on)
@@ -189,9 +188,9 @@ class ToolCaller:
                     return Done(SAME_CALL.format(first=first.id, came=came))
         return None
 
-    async def _refuse_sleep(self, ctx: RunContext, tool: Tool, arguments: dict[str, Any]) -> None:
+    async def _refuse_sleep(self, ctx: RunContext, arguments: dict[str, Any]) -> None:
         """Refuse a command that sleeps long while delegated tasks are open."""
-        command = str(arguments.get("command", "")) if tool.properties.runs_commands else ""
+        command = str(arguments.get("command", ""))
         if batches.seconds_asleep(command) <= batches.LONGEST_SLEEP_S:
             return
         tasks = await ctx.store.read(unfinished.open_task_ids, ctx.lease)
@@ -223,7 +222,8 @@ class ToolCaller:
             if decision != APPROVED:
                 return decision
             ctx.is_confirmed = True
-        await self._refuse_sleep(ctx, tool, arguments)
+        if tool.properties.runs_commands:
+            await self._refuse_sleep(ctx, arguments)
         return await self._make(ctx, tool, call, arguments)
 
     async def _make(
@@ -262,8 +262,9 @@ class ToolCaller:
         if isinstance(answer, Done):
             if tool.effect == "once" and (basis := failed_basis(ctx.transcript, call, self.tools)):
                 answer = replace(answer, text=f"{answer.text}\n{basis.remark()}")
-            stored = _fenced(ctx, answer).text
-            answer = self.readings.shortened(ctx.transcript, call, answer, stored=stored)
+            if tool.properties.reads_file:
+                stored = _fenced(ctx, answer).text
+                answer = self.readings.shortened(ctx.transcript, call, answer, stored=stored)
         return await self._record(ctx, call, answer)
 
     async def _perform(
@@ -317,7 +318,9 @@ class ToolCaller:
                 hint = TOO_LONG.format(most=LONGEST_SENT)
                 answer = replace(answer, text=f"{answer.text}\n{hint}")
             # The next write commits it: the yield point, or another call.
-            ctx.defer_answer(call, _fenced(ctx, await spill(ctx, call, answer)))
+            is_long = len(answer.text) > ANSWER_CHARACTERS
+            kept = await spill(ctx, call, answer) if is_long else answer
+            ctx.defer_answer(call, _fenced(ctx, kept))
         else:
             ctx.add_turns(*await ctx.store.write(journal.record, ctx.lease, call, answer))
         return answer

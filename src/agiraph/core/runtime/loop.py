@@ -87,17 +87,17 @@ async def park_plain_reply(steps: Steps, ctx: RunContext) -> Outcome | None:
     # With a stored wait, a crash came after `spoken_questions.park` and before the park.
     if IN_WORDS not in ctx.parked_calls:
         transcript, silence = ctx.transcript, steps.breaker.silence
-        newest = transcript.steps(1)
-        if not newest or newest[0].calls or not steps.tool_specs:
+        newest = transcript.newest_step
+        if newest is None or newest.calls or not steps.tool_specs:
             return None
-        if newest[0].seq != transcript.last_spoken.seq:
+        if newest.seq != transcript.last_spoken.seq:
             return None  # the model was told what became of its words
         await steps.caller.write_deferred(ctx)
         turns = await ctx.store.write(
             spoken_questions.park,
             ctx.lease,
-            reply=newest[0].seq,
-            words=newest[0].text,
+            reply=newest.seq,
+            words=newest.text,
             question=silence.question(transcript) if ctx.node.kind.may_ask else None,
             remark=silence.remark(transcript),
         )

@@ -327,7 +327,7 @@ class Steps:
         """Answer a call that is not begun as not made, if the agent must hear a person first."""
         if not ctx.node.is_work or not ctx.node.kind.hears_mail:
             return False
-        if not ctx.has_word:
+        if not ctx.has_word and ctx.deferred_answers:
             await self.caller.commit_deferred(ctx)
         if not ctx.has_word or ctx.transcript.intent(call.id) is not None:
             return False

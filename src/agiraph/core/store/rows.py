@@ -27,6 +27,7 @@ from pydantic import TypeAdapter
 from agiraph.core.domain.errors import NotFound, StoreDamaged
 from agiraph.core.domain.provenance.labels import CLEAN, Label
 from agiraph.core.domain.text.json_text import without_surrogates
+from agiraph.core.domain.value import maker_of
 from agiraph.core.domain.work_kinds import WorkKind, kind_named
 from agiraph.core.store.tx import Tx
 from agiraph.redaction import redact, redact_json
@@ -84,7 +85,7 @@ def is_among(column: str, values: Sequence[str], name: str) -> tuple[str, dict[s
 def to_json(value: Any) -> str:
     try:
         text = orjson.dumps(value).decode()
-        return text if redact(text) == text else redact_json(text)
+        return text if redact(text) is text else redact_json(text)
     except orjson.JSONEncodeError:
         # orjson refuses lone surrogates and integers of more than 64 bits.
         return redact_json(_storable(json.dumps(value, default=asdict, ensure_ascii=False)))
@@ -177,6 +178,10 @@ class Table(Generic[T]):
             if decode is not _same
         ]
 
+    @cached_property
+    def _make(self) -> Callable[[Sequence[Any]], T]:
+        return maker_of(self.value_type)
+
     def insert(self, tx: Tx, thing: T) -> T:
         tx.run(self._insert, **self._row_of(thing))
         return thing
@@ -205,7 +210,7 @@ class Table(Generic[T]):
             for place, decode, may_lack in self._decode:
                 if values[place] is not None or not may_lack:
                     values[place] = decode(values[place])
-            return self.value_type(**dict(zip(self.fields, values, strict=True)))
+            return self._make(values)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise StoreDamaged(f"A row of {self.name} cannot be read: {error}") from error
 

@@ -2,13 +2,14 @@
 
 from dataclasses import asdict, replace
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
 from agiraph.core.domain.chat import (
     NO_DATA,
+    NO_USAGE,
     THINKING,
     Attachment,
     Lease,
@@ -42,7 +43,15 @@ from agiraph.core.store.rows import (
 from agiraph.core.store.tx import Row, Tx
 
 _COUNTS = tuple(Usage.__dataclass_fields__)
-_count = attrgetter(*_COUNTS)
+_count, _has_count = attrgetter(*_COUNTS), itemgetter(1)
+_details_of = attrgetter(
+    "provider_data", "failed", "sends_back", "exit_code", "is_repeated", "is_held_back",
+    "reminds_of", "label", "is_summary", "is_cut", "reserved", "timeout_s", "foreseen", "did",
+    "outbox",
+)  # fmt: skip
+_NO_DETAILS = (
+    NO_DATA, False, False, None, False, False, None, CLEAN, False, False, None, None, {}, None, None
+)  # fmt: skip
 _INTENT_KEYS = frozenset({"label", "seconds"})
 
 
@@ -68,8 +77,9 @@ class Details(TypedDict, total=False):
 
 def stored_usage(usage: Usage) -> dict[str, Any]:
     """Return the counts of a call without the zeros; a price of zero is a known price and stays."""
-    counts = zip(_COUNTS, _count(usage), strict=True)
-    return {name: count for name, count in counts if count or name == "usd"}
+    stored = dict(filter(_has_count, zip(_COUNTS, _count(usage), strict=True)))
+    stored["usd"] = usage.usd
+    return stored
 
 
 def _act(stored: dict[str, Any]) -> Act:
@@ -82,13 +92,14 @@ def stored_details(turn: Turn) -> dict[str, Any]:
 
     `spend.total` reads `tokens` and `usd` from this column, too.
     """
+    if _details_of(turn) == _NO_DETAILS:  # as of nearly all turns
+        return {}
     provider = turn.provider_data
     stored: dict[str, Any] = {} if provider is NO_DATA else _stored_provider_data(provider)
     if turn.reserved is not None:
         stored["tokens"], stored["usd"] = turn.reserved.tokens, turn.reserved.usd
     if turn.outbox is not None:
         stored |= {"end": turn.outbox.end, "sha256": turn.outbox.sha256}
-    # One test a field: every turn is stored through here, and a table of them costs more.
     if turn.failed:
         stored["failed"] = True
     if turn.sends_back:
@@ -208,7 +219,6 @@ _LAST = (
     " join turns u on u.place > t.number * 4294967296 and u.place < (t.number + 1) * 4294967296"
     " where t.id = :id)"
 )
-_NO_USAGE = Usage()
 _LATER = ConfigDict(defer_build=True)
 _CALLS = TypeAdapter(tuple[ToolCall, ...], config=_LATER)
 _ATTACHMENTS = TypeAdapter(tuple[Attachment, ...], config=_LATER)
@@ -285,29 +295,34 @@ def append(
         text=to_text(text),
         at=tx.now,
         ref=ref,
-        usage=usage or _NO_USAGE,
+        usage=NO_USAGE if usage is None else usage,
         **details,
     )
+    return put(tx, at, turn), turn
+
+
+def put(tx: Tx, at: AppendPoint, turn: Turn) -> AppendPoint:
+    """Append a turn that is made already; return the new end of the thread. Its number is that of
+    its place, as the end of a wait may have been written meanwhile."""
     # The mark of the thread commits with the turn: no later step may see one without the other.
     if turn.label.sources:
         add_label(tx, at.thread_id, turn.label)
-    in_extra = details.keys() - {"calls", "attachments", "model"}
-    stored = stored_details(turn) if in_extra else None
+    stored, usage = stored_details(turn), turn.usage
     tx.run(
         _APPEND,
-        place=at.base + turn.seq,
-        node_id=node_id,
-        role=role,
+        place=at.base + at.head + 1,
+        node_id=turn.node_id,
+        role=turn.role,
         text=turn.text,
-        at=to_micros(turn.at),
-        ref=ref,
+        at=to_micros(tx.now),
+        ref=turn.ref,
         calls=to_json(turn.calls) if turn.calls else None,
         attachments=to_json(turn.attachments) if turn.attachments else None,
         extra=to_json(stored) if stored else None,
         model=turn.model,
-        usage=to_json(stored_usage(usage)) if usage is not None else None,
+        usage=None if usage is NO_USAGE else to_json(stored_usage(usage)),
     )
-    return AppendPoint(at.thread_id, at.epoch, at.base, turn.seq, at.has_word), turn
+    return AppendPoint(at.thread_id, at.epoch, at.base, at.head + 1, at.has_word)
 
 
 def add_label(tx: Tx, thread_id: ThreadId, label: Label) -> None:
@@ -376,7 +391,7 @@ def read_turn(thread_id: ThreadId, row: Row) -> Turn:
             if attachments is None
             else _ATTACHMENTS.validate_python(from_json(attachments)),
             model=model,
-            usage=Usage() if usage is None else Usage(**from_json(usage)),
+            usage=NO_USAGE if usage is None else Usage(**from_json(usage)),
             **read_details(role, ref, extra),
         )
     except (ValueError, TypeError, KeyError, OverflowError) as error:

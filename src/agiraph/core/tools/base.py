@@ -59,10 +59,19 @@ class Form:
     def __init__(self, make: Callable[[], type[BaseModel]], schema: Schema | None = None) -> None:
         """`schema` is what models are shown; None: all arguments."""
         self._make, self._shown = make, schema
+        self._validated: tuple[object, BaseModel] | None = None
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
         return self._make()
+
+    def validated(self, given: dict[str, Any]) -> BaseModel:
+        """Return the validated arguments, or raise `ValidationError`. A call's arguments are wanted
+        twice: when its reply is read, and when it is made."""
+        known = self._validated
+        if known is None or known[0] is not given:
+            self._validated = known = (given, self.arguments.model_validate(given))
+        return known[1]
 
     @cached_property
     def schema(self) -> Schema:
@@ -114,7 +123,7 @@ class Tool:
         if call.malformed is not None:
             raise Refused(self.not_an_object(call.malformed))
         try:
-            given = self.arguments.model_validate(call.arguments)
+            given = self.form.validated(call.arguments)
         except ValidationError as error:
             raise Refused(f"{self.name}: {_faults(error)}. {self.usage()}") from error
         return {**vars(given)}

@@ -108,6 +108,10 @@ class HttpConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._due_at = 0.0
+        """When the timer calls `_check_stall`."""
+        self._is_resting = False
+        """Whether no request is in progress."""
         self._last_read_at = 0.0
         self._error: Exception | None = None
         self._reset()
@@ -131,22 +135,26 @@ class HttpConnection(asyncio.Protocol):
         self._patience, self._has_begun = patience, False
         self._parser = httptools.HttpResponseParser(self)
         self._last_read_at = self._sent_at = self._loop.time()
-        # One timer per request: `data_received` only notes the time, and the timer sets itself
-        # again. A timer per read would cancel and create one for every event of a stream.
-        first_s = min(patience.first_byte_s, patience.between_bytes_s)
-        self._timer = self._loop.call_later(first_s, self._check_stall)
+        # One timer for a connection's requests: `data_received` only notes the time, and the timer
+        # sets itself again. A timer per read would cancel and create one for every event of a
+        # stream.
+        self._is_resting = False
+        due_at = self._sent_at + min(patience.first_byte_s, patience.between_bytes_s)
+        if self._timer is None or self._due_at > due_at:
+            self.stop_timer()
+            self._set_timer(due_at)
         # Head and body are written together, so that a short request leaves in one packet.
-        await self._write((head, *body))
+        # Joined, and so copied: a transport that keeps a view of a thread's bytearray would make
+        # the next append to that bytearray fail with BufferError.
+        if len(head) + sum(map(len, body)) <= SEND_CHUNK_BYTES:
+            self._transport.write(b"".join((head, *body)))
+            self._is_sent = True
+        else:
+            await self._write_in_chunks((head, *body))
         while not self._has_headers:
             await self._wait_for_data()
 
-    async def _write(self, pieces: Body) -> None:
-        # Joined, and so copied: a transport that keeps a view of a thread's bytearray would make
-        # the next append to that bytearray fail with BufferError.
-        if sum(map(len, pieces)) <= SEND_CHUNK_BYTES:
-            self._transport.write(b"".join(pieces))
-            self._is_sent = True
-            return
+    async def _write_in_chunks(self, pieces: Body) -> None:
         chunk, size = list[bytes | bytearray | memoryview](), 0
         for piece in pieces:
             for start in range(0, len(piece), SEND_CHUNK_BYTES):
@@ -209,8 +217,15 @@ class HttpConnection(asyncio.Protocol):
         is_closed = self._error is not None or self._transport.is_closing()
         return is_closed or (self._is_complete and not self._keep_alive)
 
+    def rest(self) -> None:
+        """Note that no request is in progress. The timer stays: the next request needs one, too."""
+        self._is_resting = True
+
+    def _set_timer(self, due_at: float) -> None:
+        self._due_at = due_at
+        self._timer = self._loop.call_later(due_at - self._loop.time(), self._check_stall)
+
     def stop_timer(self) -> None:
-        """Stop the stall timer: no request is in progress."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -273,7 +288,7 @@ class HttpConnection(asyncio.Protocol):
         self.status = self._parser.get_status_code()
         if self.status >= 200:  # 1xx only announces the response
             self._has_headers = True
-            self.resume_writing()  # `_write` stops and the response is read instead
+            self.resume_writing()  # `_write_in_chunks` stops and the response is read instead
             self._wake_reader()
 
     def on_body(self, body: bytes) -> None:
@@ -297,6 +312,9 @@ class HttpConnection(asyncio.Protocol):
 
         While reading is paused the silence is ours, not the server's, so it does not count.
         """
+        if self._is_resting:
+            self._timer = None
+            return
         now, patience = self._loop.time(), self._patience
         limit_s = patience.between_bytes_s if self._has_begun else patience.first_byte_s
         next_s = left_s = limit_s - (now - self._last_read_at)
@@ -308,7 +326,7 @@ class HttpConnection(asyncio.Protocol):
             self._fail(ServerSilent(limit_s, has_begun=self._has_begun))
             self._transport.abort()
         else:
-            self._timer = self._loop.call_later(max(next_s, 0.01), self._check_stall)
+            self._set_timer(now + max(next_s, 0.01))
 
     def _fail(self, error: Exception) -> None:
         self._error = self._error or error
@@ -371,7 +389,7 @@ class ConnectionPool:
         `is_answered`: the caller has read all it wanted. The response's last bytes, such as the
         terminating chunk, may then arrive while the connection is idle.
         """
-        connection.stop_timer()
+        connection.rest()
         if connection.is_reusable or (is_answered and not connection.is_dead):
             self._idle[origin].append(connection)
         else:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -27,11 +26,10 @@ class EventStreamParser:
         self._is_first = True
         self._total_bytes = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the payloads that are complete now. An empty chunk is the end of the stream."""
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the payloads that are complete now. An empty chunk is the end of the stream."""
         if not chunk:
-            yield from self._last()
-            return
+            return self._last()
         self._total_bytes += len(chunk)
         if self._total_bytes > MAX_REPLY_BYTES:
             raise ModelGarbled(f"The response is longer than {MAX_REPLY_BYTES // 2**20} MiB.")
@@ -40,20 +38,21 @@ class EventStreamParser:
         # connection open. `strip` removes the "\r" of servers that end lines with "\r\n".
         if b"\n" not in chunk:
             self._rest.append(chunk)
-            return
+            return []
         *lines, rest = b"".join([*self._rest, chunk]).split(b"\n")
         self._rest = [rest]
         if self._is_first:
             # Some servers begin with a byte order mark, which would hide the first event. It may
             # arrive in pieces, so the whole line is needed.
             lines[0], self._is_first = lines[0].removeprefix(BYTE_ORDER_MARK), False
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
-            elif line.startswith(b'{"error"'):  # some servers fail in the middle without the field
-                yield line.strip()
+        # Some servers fail in the middle, and write an error without the field.
+        return [
+            (line[5:] if line.startswith(b"data:") else line).strip()
+            for line in lines
+            if line.startswith((b"data:", b'{"error"'))
+        ]
 
-    def _last(self) -> Iterator[bytes]:
+    def _last(self) -> list[bytes]:
         rest = b"".join(self._rest)
         if self._is_first:
             rest = rest.removeprefix(BYTE_ORDER_MARK)
@@ -63,7 +62,8 @@ class EventStreamParser:
             # Half an event means that the connection broke, which a retry may cure.
             if not _is_complete(last):
                 raise ModelUnavailable(CUT_OFF)
-            yield last
+            return [last]
+        return []
 
 
 CUT_OFF = "The response was cut off before its end."
@@ -89,12 +89,19 @@ async def read_object(response: Response) -> dict[str, Any]:
 def parse_object(raw: bytes) -> dict[str, Any]:
     """Return the JSON object in these bytes, or raise `ModelGarbled`."""
     try:
-        body = _parse_json(raw)
-    except ValueError as error:
-        raise ModelGarbled(f"The model server's answer is not JSON: {raw[:80]!r}") from error
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        body = _object_of_others(raw)
     if not isinstance(body, dict):
         raise ModelGarbled(f"The model server's answer is not a JSON object: {raw[:80]!r}")
     return body  # pyright: ignore[reportUnknownVariableType]
+
+
+def _object_of_others(raw: bytes) -> Any:
+    try:
+        return _parse_json(raw)
+    except ValueError as error:
+        raise ModelGarbled(f"The model server's answer is not JSON: {raw[:80]!r}") from error
 
 
 def _parse_json(raw: bytes) -> Any:

@@ -152,6 +152,17 @@ class RateLimiter:
         self._tokens = _Bucket(self.rate.tokens_per_minute, filled_at=now)
         self._is_free = self._requests.capacity is None and self._tokens.capacity is None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a call need not wait, however large it is."""
+        return self._is_free and not self._waiting
+
+    def admit(self, estimated: int) -> float:
+        """Let a call of about so many tokens through; return the tokens that count."""
+        tokens = estimated if self.counts_cached else estimated * self._new_share
+        self._take(tokens)
+        return tokens
+
     async def acquire(
         self, team: str, estimated: int, longest_wait_s: float | None = None
     ) -> float:
@@ -313,6 +324,9 @@ class Pace:
         self, team: str, estimated: int, longest_wait_s: float | None = None
     ) -> "Slot":
         """Wait until a call of about so many tokens may be made; see `RateLimiter.acquire`."""
+        if self.model.is_open and self.account.is_open:  # as nearly always
+            own, shared = self.model.admit(estimated), self.account.admit(estimated)
+            return Slot(self, estimated, own, shared)
         own = await self.model.acquire(team, estimated, longest_wait_s)
         try:
             shared = await self.account.acquire(team, estimated, longest_wait_s)

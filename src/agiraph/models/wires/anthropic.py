@@ -14,7 +14,7 @@ from agiraph.models.http.connection import Body
 from agiraph.models.options import merged
 from agiraph.models.wires import effort
 from agiraph.models.wires.call_pieces import build_calls
-from agiraph.models.wires.pieces import Pieces, RepetitionGuard, text_of
+from agiraph.models.wires.pieces import Pieces, text_of
 from agiraph.models.wires.remote_model import KEY, RemoteModel, Settings, plain
 from agiraph.models.wires.reply_builder import ReplyBuilder
 from agiraph.models.wires.request_buffer import (
@@ -227,7 +227,7 @@ class _Block:
     def __init__(self, start: Part) -> None:
         self.start = start
         self.kind: Any = start["type"]
-        self.text = Pieces(RepetitionGuard(is_structure=self.kind == "tool_use"))
+        self.text = Pieces(self.kind == "tool_use")
         self.signature: list[str] = []
 
     def take(self, delta: Part) -> str:

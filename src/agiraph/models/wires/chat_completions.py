@@ -63,11 +63,12 @@ class OpenAIModel(RemoteModel):
     async def _adjusted(
         self, request: Request, settings: Settings, on_delta: OnDelta | None
     ) -> Reply:
+        vendor = self.vendor
         while True:
             body = encode(
                 self.model,
                 request,
-                vendor=self.vendor,
+                vendor=vendor,
                 adjustments=self.learned,
                 default_limit=self.max_output_tokens,
                 settings=settings,
@@ -76,7 +77,7 @@ class OpenAIModel(RemoteModel):
                 return await self.post(
                     "/chat/completions",
                     body,
-                    ChatReader(self.vendor),
+                    ChatReader(vendor),
                     key_header=BEARER,
                     request=request,
                     on_delta=on_delta,
@@ -102,8 +103,8 @@ def encode(
 ) -> Body:
     """Return the request body. The bytes of earlier turns are those of the last request."""
     asked = plain(request) if settings is None else settings
-    forms = MESSAGE_FORMS & {*adjustments}
-    wire = "+".join((vendor, *sorted(forms)))
+    forms = MESSAGE_FORMS.intersection(adjustments)
+    wire = "+".join((vendor, *sorted(forms))) if forms else vendor
     buffer = buffer_of(request.transcript, wire, lambda: _buffer(request, vendor, forms))
     has_usage = "no_stream_options" not in adjustments
     prefix = buffer.prefix(
@@ -352,20 +353,20 @@ class ChatReader:
         self._has_finish_reason = False
 
     def take(self, event: Part) -> Iterator[str]:
-        self.reply.name_model(event.get("model"))
-        if event.get("usage"):
-            self._count(event["usage"])
-        if (choice := self._own_choice(event.get("choices"))) is not None:
-            if text := self._take_delta(choice.get("delta") or {}):
+        if model := event.get("model"):
+            self.reply.name_model(model)
+        if usage := event.get("usage"):
+            self._count(usage)
+        # Empty in the last event, which has the token counts, and in Azure's first, which has its
+        # filters.
+        if choices := event.get("choices"):
+            choice = self._own_choice(choices)
+            if (delta := choice.get("delta")) and (text := self._take_delta(delta)):
                 yield text
             self._end(choice.get("finish_reason"))
 
-    def _own_choice(self, choices: Any) -> Part | None:
+    def _own_choice(self, choices: Any) -> Part:
         """Return the choice that the reply is read from; raise if there are only others."""
-        # Empty in the last event, which has the token counts, and in Azure's first, which has its
-        # filters.
-        if not choices:
-            return None
         # We ask for one choice. A second one beside it is left out, but one that comes alone may
         # be a part of the reply, and nobody knows of which.
         for choice in choices:

@@ -110,13 +110,15 @@ class Pieces:
     only if every piece of the text began with the whole piece before it.
     """
 
-    guard: RepetitionGuard | None = field(default_factory=RepetitionGuard)
+    is_structure: bool | None = False
+    """Whether the text is data, which may repeat itself longer; None: it may repeat for ever."""
     is_expected_whole: bool = False
     """Whether this server has sent all the text so far in each piece before."""
     _pieces: list[str] = field(default_factory=list[str])
     _whole: str | None = ""
     """The text if each piece contains all of it; None once a piece did not."""
     _growths: int = 0
+    _guard: RepetitionGuard | None = None
 
     def append(self, piece: str) -> str:
         """Add a piece and return what is new in it."""
@@ -129,8 +131,10 @@ class Pieces:
                 self._whole, new = piece, piece[len(before) :]
             else:
                 self._whole = None
-        if self.guard is not None:
-            self.guard.feed(new)
+        if self.is_structure is not None:
+            if self._guard is None:  # made late, as most texts of a reply stay empty
+                self._guard = RepetitionGuard(is_structure=self.is_structure)
+            self._guard.feed(new)
         self._pieces.append(piece)
         return new if self.is_expected_whole else piece
 

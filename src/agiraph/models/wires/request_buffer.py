@@ -103,7 +103,7 @@ class RequestBuffer:
         return b"".join(b"," + to_json(part) for part in self._spaced(message))
 
     def _add(self, message: Part) -> None:
-        for part in self._spaced(message):
+        for part in [message] if self._filler is None else self._spaced(message):
             if self.messages:
                 self.messages += b","
             self.messages += to_json(part)

@@ -39,7 +39,8 @@ class UsageReader:
 
     def part(self, name: str) -> "UsageReader":
         """Return a reader of the nested object `name`. Its doubts are added to this reader's."""
-        return UsageReader(self._fields.get(name), self.doubts)
+        found = self._fields.get(name)
+        return _NO_COUNTS if found is None else UsageReader(found, self.doubts)
 
     def tokens(self, name: str) -> int:
         """Return the token count in a field; 0 if it is missing or cannot be true."""
@@ -59,6 +60,9 @@ class UsageReader:
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             return None
         return float(value) if 0 <= value <= MOST_USD and math.isfinite(value) else None
+
+
+_NO_COUNTS = UsageReader(None)
 
 
 def openai_usage(counts: UsageReader, prompt: str, completion: str) -> Usage:

@@ -92,7 +92,8 @@ class TriggerWorker:
                 self._rescan()
             if self._is_reading:
                 self._committed_meanwhile.append(event)
-            self._match(event)
+            if self._listeners:
+                self._match(event)
         if aftermath.alarm or self._to_read:
             self._request_work()
 

@@ -104,13 +104,16 @@ def begin(
 
 
 def answer(
-    tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done]]
+    tx: Tx, lease: Lease, answers: Sequence[tuple[ToolCall, Done | Turn]]
 ) -> tuple[Halt | None, bool]:
     """Write answers that neither end nor park the node; return a halt if one was requested, and
     whether a person's message waits."""
     writer = _ThreadWriter(tx, lease)
-    for call, done in answers:
-        writer.answer(call, done)
+    for call, given in answers:
+        if isinstance(given, Done):
+            writer.answer(call, given)
+        else:
+            writer.keep(call, given)
     return nodes.news(tx, lease.node_id).halt, writer.has_word
 
 
@@ -118,7 +121,7 @@ def catch_up(
     tx: Tx,
     lease: Lease,
     *,
-    answers: Sequence[tuple[ToolCall, Done]] = (),
+    answers: Sequence[tuple[ToolCall, Turn]] = (),
     notes: Sequence[SystemNote] = (),
     deliver_mail: bool = True,
     reservation: Reservation | None = None,
@@ -133,8 +136,8 @@ def catch_up(
     limits are new (the `outermost` budget is another), only the answers are written.
     """
     writer = _ThreadWriter(tx, lease)
-    for call, done in answers:
-        writer.answer(call, done)
+    for call, turn in answers:
+        writer.keep(call, turn)
     # The answers are written even if the node must stop now: the calls have been made.
     news = nodes.news(tx, lease.node_id)
     if news.halt is not None:
@@ -381,21 +384,24 @@ class _ThreadWriter:
         return written
 
     def answer(self, call: ToolCall, done: Done) -> Turn:
+        self._tell(call, done.text, failed=done.failed)
+        return self.write(role="tool", ref=call.id, text=done.text, **done.details)
+
+    def keep(self, call: ToolCall, turn: Turn) -> None:
+        """Write an answer whose turn the transcript has already."""
+        self._tell(call, turn.text, failed=turn.failed)
+        self._append_at = threads.put(self._tx, self._append_at, turn)
+
+    def _tell(self, call: ToolCall, text: str, *, failed: bool) -> None:
         self._tx.emit(
             self._lease.team_id,
             ToolResult(
                 node_id=self._lease.node_id,
                 call_id=call.id,
                 tool=call.name,
-                failed=done.failed,
-                text=without_marks(done.text)[:PREVIEW],
+                failed=failed,
+                text=without_marks(text)[:PREVIEW],
             ),
-        )
-        return self.write(
-            role="tool",
-            ref=call.id,
-            text=done.text,
-            **done.details,
         )
 
 

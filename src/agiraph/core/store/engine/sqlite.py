@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from agiraph import faultpoints
 from agiraph.core.domain.errors import StoreLocked
 from agiraph.core.domain.events import TeamEvent
 from agiraph.core.domain.ids import AgentId, TeamId
@@ -30,7 +31,6 @@ from agiraph.core.store.engine import sqlite_files
 from agiraph.core.store.engine.sqlite_errors import explain, is_environment_error, name_of
 from agiraph.core.store.engine.sqlite_files import Loss, SqliteFiles
 from agiraph.core.store.tx import Aftermath, Dialect, Row
-from agiraph.faultpoints import fault
 
 READERS = 2
 """Threads that run queries, each with a connection of its own."""
@@ -121,17 +121,19 @@ class SqliteTx:
 
 @dataclass(slots=True)
 class _Job:
-    name: str
-    """The verb's name, by which fault points know it."""
     verb: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     future: asyncio.Future[Any]
+    is_first: bool = False
+    """A person waits for it."""
     result: Any = None
     error: BaseException | None = None
     aftermath: Aftermath | None = None
-    is_first: bool = False
-    """A person waits for it."""
+
+    def pass_fault(self, when: str) -> None:
+        """Pass the fault point before, in or after the commit of this verb."""
+        faultpoints.fault(f"db:{when}:{name_of_verb(self.verb)}")
 
 
 @dataclass(slots=True)
@@ -198,26 +200,25 @@ class SqliteStore:
 
     async def write(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
-        self._waiting.append(_Job(name_of_verb(verb), verb, args, kwargs, future))
-        self._start()
+        self._waiting.append(_Job(verb, args, kwargs, future))
+        if not self._busy:
+            self._start()
         # If the caller is cancelled, its verb still runs and commits, and the
         # listeners are told (`_acknowledge`).
         return await future
 
     async def write_first(self, verb: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         future = self._loop.create_future()
-        job = _Job(name_of_verb(verb), verb, args, kwargs, future, is_first=True)
-        self._first.append(job)
-        self._start()
+        self._first.append(_Job(verb, args, kwargs, future, is_first=True))
+        if not self._busy:  # else the end of the transaction that is open begins the next one
+            self._start()
         return await future
 
     def _start(self) -> None:
-        """Begin a transaction, unless one is open that will begin the next one."""
-        if not self._busy:
-            self._busy = True
-            # Not at once: verbs that other tasks queue in this turn of the
-            # event loop share the transaction.
-            self._loop.call_soon(self._begin)
+        self._busy = True
+        # Not at once: verbs that other tasks queue in this turn of the
+        # event loop share the transaction.
+        self._loop.call_soon(self._begin)
 
     async def read(self, query: Verb[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._has_closed_readers:
@@ -391,21 +392,23 @@ class SqliteStore:
         until = time.monotonic() + min(max(self._commit_seconds, SHORT), longest)
         try:
             self._drop_stale_ends()
-            if self._was_alone:
-                is_whole = self._run(self._alone, until, most=1)
-            else:
-                is_whole = not self._first or self._run(self._first, until)
-                is_whole = is_whole and (bool(self._alone) or self._run(self._waiting, until))
-            if not is_whole:
+            if not self._run_in_order(until):
                 return self._undo()
         except Exception as error:
             # Any error: if one got away from here, the transaction would stay open, `_busy` stay
             # set, and every later write would wait for ever.
             return self._give_up(error)
-        if time.monotonic() >= self._slow_until and self._files.loss() is None:
+        is_quick = not self._slow_until or time.monotonic() >= self._slow_until
+        if is_quick and self._files.loss() is None:
             return self._commit_now()
         self._chores.put(self._commit)
         return None
+
+    def _run_in_order(self, until: float) -> bool:
+        if self._was_alone:
+            return self._run(self._alone, until, most=1)
+        is_whole = not self._first or self._run(self._first, until)
+        return is_whole and (bool(self._alone) or self._run(self._waiting, until))
 
     def _run(self, jobs: deque[_Job], until: float, *, most: int = GROUP) -> bool:
         """Add verbs to the group, one at least, until the time is over; return whether none
@@ -416,7 +419,7 @@ class SqliteStore:
             self._perform(job)
             if job.error is not None:
                 return False
-            if time.monotonic() > until:
+            if jobs and time.monotonic() > until:
                 break
         return True
 
@@ -477,8 +480,9 @@ class SqliteStore:
             # take an error for "not written", so from now on every write is refused.
             self._files.lost = loss
             return loss
-        for job in self._group:
-            fault(f"db:after:{job.name}")
+        if faultpoints.armed is not None:
+            for job in self._group:
+                job.pass_fault("after")
         return None
 
     def _give_up(self, error: Exception) -> None:
@@ -497,7 +501,8 @@ class SqliteStore:
         self._acknowledge()
 
     def _perform(self, job: _Job) -> None:
-        fault(f"db:before:{job.name}")
+        if faultpoints.armed is not None:
+            job.pass_fault("before")
         tx = SqliteTx(self._connection, self.clock.now(), self._ends)
         job.error = None
         try:
@@ -509,8 +514,9 @@ class SqliteStore:
             # KeyboardInterrupt or SystemExit would end the process.
             if is_environment_error(error):
                 raise
-            job.error = answer_for(error, job.name)
-        fault(f"db:in:{job.name}")
+            job.error = answer_for(error, name_of_verb(job.verb))
+        if faultpoints.armed is not None:
+            job.pass_fault("in")
 
     def _acknowledge(self) -> None:
         group, self._group = self._group, []

@@ -120,8 +120,11 @@ log: logging.Logger = logging.getLogger("agiraph.core.store")
 SUFFIXES = ("", "-wal", "-shm")
 _OWNER_BYTE = 1 << 62
 """The byte of the database file that the runtime locks; SQLite locks none beyond 2^31."""
-_TICK_NS = 1_000_000_000
-"""Far more than the ticks in which file systems count the times of changes."""
+_TICK_NS, _COARSE_TICK_NS = 20_000_000, 4_000_000_000
+"""More than the ticks in which file systems count the times of changes: those of the kernel take 10
+ms at most, and some file systems count whole seconds, or every other one."""
+_WHOLE_NS = 10_000_000
+"""A time that is a multiple of it may be one of a file system that counts in coarse ticks."""
 _Identity = tuple[int, int]
 
 
@@ -224,7 +227,8 @@ class SqliteFiles:
                 log.warning("%s is in place again; work resumes", self.path)
                 self._said = ""
             # A second change in the same tick of the file system's clock would not be seen.
-            if time.time_ns() - changed_ns > _TICK_NS:
+            tick_ns = _TICK_NS if changed_ns % _WHOLE_NS else _COARSE_TICK_NS
+            if time.time_ns() - changed_ns > tick_ns:
                 self._settled_ns = changed_ns
             return None
         # The same names through the folder's descriptor, which follows the folder if it is moved.

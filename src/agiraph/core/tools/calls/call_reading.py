@@ -278,7 +278,7 @@ def _is_plain(call: ToolCall, tools: Mapping[str, Tool]) -> bool:
     if tool is None or call.malformed is not None or call.name == on_demand.call_tool.name:
         return False
     try:
-        tool.arguments.model_validate(call.arguments)
+        tool.form.validated(call.arguments)
         size = len(orjson.dumps(call.arguments))
     except (ValidationError, TypeError):
         return False
