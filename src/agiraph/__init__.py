@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from agiraph.api.feature_views.known import Change, Insight, Memory, Note
     from agiraph.api.feature_views.mcp import McpServerDetails, McpServerView
     from agiraph.api.feature_views.research import ResearchView
+    from agiraph.api.feature_views.sharing import MadeShareView, SharesView
     from agiraph.api.feature_views.specialists import PromptPreview, SpecialistFile, SpecialistView
     from agiraph.api.file_views import (
         FileVersionView,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         ExaminationView,
         HealthView,
         IssuedToken,
+        LinkUseView,
         LinkView,
         ModelCheck,
         ModelsView,
@@ -184,7 +186,9 @@ __all__ = [
     "Insight",
     "IssuedToken",
     "JobView",
+    "LinkUseView",
     "LinkView",
+    "MadeShareView",
     "ManualClock",
     "McpServerDetails",
     "McpServerView",
@@ -227,6 +231,7 @@ __all__ = [
     "ScriptedModel",
     "SearchHitView",
     "SetupView",
+    "SharesView",
     "SkillFile",
     "SkillView",
     "SpecialistFile",
@@ -274,14 +279,15 @@ _MODULES = {
     "agiraph.api.feature_views.knowledge": ("PageTextView", "SearchHitView", "UnconfirmedView"),
     "agiraph.api.feature_views.mcp": ("McpServerDetails", "McpServerView"),
     "agiraph.api.feature_views.research": ("ResearchView",),
+    "agiraph.api.feature_views.sharing": ("MadeShareView", "SharesView"),
     "agiraph.api.feature_views.specialists": ("PromptPreview", "SpecialistFile", "SpecialistView"),
     "agiraph.api.file_views": (
         "FileVersionView", "FolderChangeView", "FoundPathView", "FoundView", "ResultPage",
         "ResultView", "SavedView", "UndoneView",
     ),
     "agiraph.api.server_views": (
-        "EmergencyStopView", "ExaminationView", "HealthView", "IssuedToken", "LinkView",
-        "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "OperationsView",
+        "EmergencyStopView", "ExaminationView", "HealthView", "IssuedToken", "LinkUseView",
+        "LinkView", "ModelCheck", "ModelTestView", "ModelView", "ModelsView", "OperationsView",
         "PersonView", "ProviderStatusView", "ProviderView", "ResumedView", "SetupView",
         "StatusView", "TokenView", "WorkStopView",
     ),
