@@ -1,7 +1,7 @@
 /** Service worker: opens the page from what it has cached (`src/live/chunks.ts`) while the server is away. */
 const FILES = /^\/(assets\/.*|theme\.js|icon\.svg)$/;
-/** A sign-in needs the server, and addresses of the API may be opened as pages. */
-const NOT_PAGES = /^\/(api|v1|signin)(\/|$)/;
+/** A sign-in and a shared report need the server, and addresses of the API may be opened as pages. */
+const NOT_PAGES = /^\/(api|v1|signin|shared)(\/|$)/;
 
 addEventListener("install", () => void skipWaiting());
 addEventListener("activate", (event) => event.waitUntil(clients.claim()));

@@ -1,1 +1,0 @@
-export{t as default}from"./ResearchCard-B6HkMF_S.js";
