@@ -280,7 +280,9 @@ def rewords(world: World, per_reply: int) -> Callable[[Request], Says]:
     return play
 
 
-@pytest.mark.parametrize(("per_reply", "most_calls"), [(1, 80), (2, 140)])
+# With two tasks at a time, PostgreSQL's schedule decides how many siblings begin before the first
+# failure is told: up to 161 calls were seen, of the 4,000 that are scripted.
+@pytest.mark.parametrize(("per_reply", "most_calls"), [(1, 80), (2, 200)])
 async def test_a_goal_reworded_at_each_level_ends_after_few_calls(
     world: World, per_reply: int, most_calls: int
 ) -> None:
