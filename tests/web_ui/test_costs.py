@@ -16,8 +16,9 @@ from tests.web_ui.test_accessibility import THEMES, axe_violations
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DRAWN = """(day) => {
-  const drawn = [...day.firstElementChild.children].map((one) => one.getBoundingClientRect().height);
-  return drawn.reduce((all, one) => all + one) / day.getBoundingClientRect().height;
+  const heightOf = (one) => one.getBoundingClientRect().height;
+  const drawn = [...day.firstElementChild.children].map(heightOf);
+  return drawn.reduce((all, one) => all + one) / heightOf(day);
 }"""
 """How much of the height of the chart the parts of a day fill."""
 MODELS = ("openai/gpt-5", "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5")
