@@ -147,8 +147,8 @@ web-check: web/node_modules/.package-lock.json ## The web UI's types and built f
 	@diff -rq --exclude=build.json web/node_modules/.rebuilt src/agiraph/web_dist || { echo "web-check: the built files are stale; run make web" >&2; exit 1; }
 	@echo "web-check: clean"
 
-screenshots: setup-tests chromium ## Every screen in light, dark and on a phone, into build/screenshots
-	@for look in light dark phone; do $(BIN)/python web/screenshots.py build/screenshots $$look || exit 1; done
+screenshots: setup-tests chromium ## Every screen in both themes and three widths, into build/screenshots
+	@for look in light dark narrow phone; do $(BIN)/python web/screenshots.py build/screenshots $$look || exit 1; done
 	@mkdir -p docs/screenshots
 	@cd build/screenshots && cp coordinator-light.png board-dark.png inbox-report-light.png ../../docs/screenshots/
 

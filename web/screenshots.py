@@ -1,4 +1,7 @@
-"""Screenshots: every screen of a busy team in light, dark and phone size, from a real browser."""
+"""Screenshots: every screen of a busy team in both themes and three widths, from a real browser.
+
+Next to each picture lies a text with the tree that a screen reader reads.
+"""
 
 import argparse
 import asyncio
@@ -24,6 +27,7 @@ SETTLE_MS = 500
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {**DESKTOP, "color_scheme": "light"},
     "dark": {**DESKTOP, "color_scheme": "dark"},
+    "narrow": {**DESKTOP, "viewport": {"width": 1024, "height": 768}, "color_scheme": "light"},
     "phone": {**PHONE, "color_scheme": "light", "device_scale_factor": 2},
 }
 
@@ -33,6 +37,7 @@ async def take(page: Page, screen: Screen, path: Path) -> None:
     await page.evaluate("document.fonts.ready")
     await page.wait_for_timeout(SETTLE_MS)
     await page.screenshot(path=path, animations="disabled", caret="hide")
+    path.with_suffix(".txt").write_text(await page.locator("body").aria_snapshot())
     print(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path, flush=True)
 
 

@@ -117,6 +117,8 @@ class Lively:
                 return self.dan()
 
     def reply(self, seen: Seen, everything: str) -> Step:
+        if CATALOGUE in everything:
+            return says("Yes: it filters by SQL, so by each maker, too.", call("no_work_needed"))
         if OFFERS in everything:
             return says("Thank you. I read them, and keep what matters.", call("start_work"))
         if reply_count(seen) == 0:
@@ -372,6 +374,15 @@ async def forward_offers(desk: Desk) -> dict[str, Any]:
     return team
 
 
+async def edit_message(desk: Desk, team: dict[str, Any]) -> None:
+    """Ask the team something, and edit it before all has been said."""
+    lead = team["coordinator_id"]
+    first = await desk.up.ask("POST", f"/agents/{lead}/send", {"message": "Does it filer by make?"})
+    said = {"message": "Does it filter by maker?", "edits": first["id"]}
+    await desk.up.ask("POST", f"/agents/{lead}/send", said)
+    await _until(desk, f"/agents/{lead}/conversation", lambda said: "by each maker" in str(said))
+
+
 async def begin(desk: Desk) -> dict[str, Any]:
     """Create the teams and wait until every screen has content; return the main team."""
     offers = await forward_offers(desk)
@@ -381,6 +392,7 @@ async def begin(desk: Desk) -> dict[str, Any]:
     chips = await desk.found(CHIPS, name="AI accelerators", permissions=rules, budget={"usd": 5})
     wanted = {"question", "approval", "briefing", "result"}
     await _until(desk, "/inbox", lambda inbox: _kinds(inbox) >= wanted)
+    await edit_message(desk, done)
     lead = chips["coordinator_id"]
     said = {"message": "Please say what each of them draws, too.", "mode": "send"}
     await desk.up.ask("POST", f"/agents/{lead}/send", said)

@@ -97,6 +97,68 @@ async def _new_team_with_options(page: Page) -> None:
     await page.get_by_label("Type “open”").scroll_into_view_if_needed()
 
 
+async def _edit_message(page: Page) -> None:
+    await page.get_by_role("button", name="Edited; show the first version").click()
+    await page.locator("#composer").press("ArrowUp")
+
+
+async def _duplicate_team(page: Page) -> None:
+    await page.get_by_role("button", name="Team actions").click()
+    await page.get_by_role("menuitem", name="Duplicate the team").click()
+    await page.get_by_label("Name", exact=True).scroll_into_view_if_needed()
+
+
+async def _tabulate_cost(page: Page) -> None:
+    await page.get_by_role("group", name="Whose cost").get_by_text("All teams").click()
+    await page.get_by_text("As a table").click()
+
+
+async def _explain_window(page: Page) -> None:
+    await page.get_by_text(re.compile("^Context window: about ")).click()
+
+
+def _clicks(name: str) -> Act:
+    async def click(page: Page) -> None:
+        await page.get_by_role("button", name=name, exact=True).first.click()
+
+    return click
+
+
+def _adds(what: str, *, name: str, fields: dict[str, str], goes_on: bool) -> Act:
+    """Fill the dialog that adds a tool or a channel, and perhaps go on to the consent."""
+
+    async def add(page: Page) -> None:
+        await _clicks(what)(page)
+        dialog = page.get_by_role("dialog")
+        for label, text in {"Name": name, **fields}.items():
+            await dialog.get_by_label(label, exact=True).fill(text)
+        if goes_on:
+            await dialog.get_by_role("button", name="Continue").click()
+
+    return add
+
+
+MCP_SERVER = {"Command": "/usr/bin/mcp-server-time --local-timezone UTC"}
+OWN_TOOL = {"Code": "def greet(name: str) -> str:\n    return f'Hello {name}'\n"}
+
+
+def _connections(desk: Desk) -> list[Screen]:
+    """Return Operations → Tools and channels, and what adds to it."""
+    at = f"{desk.origin}/operations?section=connections"
+    server, tool, channel = "Add an MCP server", "Add an own tool", "Add a channel"
+    form = _adds(server, name="clock", fields=MCP_SERVER, goes_on=False)
+    consent = _adds(server, name="clock", fields=MCP_SERVER, goes_on=True)
+    own = _adds(tool, name="greeting", fields=OWN_TOOL, goes_on=False)
+    bot = _adds(channel, name="phone", fields={}, goes_on=False)
+    return [
+        Screen("connections", at, "No MCP servers"),
+        Screen("mcp-form", at, "What it and agents may do", form),
+        Screen("mcp-consent", at, "This is your consent", consent),
+        Screen("own-tool-form", at, "Continue", own),
+        Screen("channel-form", at, "Continue", bot),
+    ]
+
+
 async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
     """Return all screens for the team that `lively.begin` returned."""
     at = f"{desk.origin}/t/{team['id']}"
@@ -106,6 +168,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
     nodes = {node["title"]: node for node in board}
     [report] = await desk.up.ask("GET", f"/teams/{team['done']}/board")
     offers = f"{desk.origin}/t/{team['offers']}"
+    [catalogue] = await desk.up.ask("GET", f"/teams/{team['done']}/agents")
     [lead] = await desk.up.ask("GET", f"/teams/{team['offers']}/agents")
     inbox = (await desk.up.ask("GET", "/inbox"))["items"]
     said = [item["message"] for item in inbox]
@@ -117,6 +180,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
     ]
     [result] = [message["id"] for message in said if message["node_id"] == report["id"]]
     nvidia = nodes["NVIDIA: cards and prices"]
+    thread = f"{at}/threads/{nvidia['thread_id']}"
     published = f"nodes/{report['id']}/published"
     return [
         Screen("coordinator", f"{at}/a/{agents['coordinator']}", "0.31"),
@@ -124,6 +188,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("question", f"{at}/a/{agents['alice']}", "is waiting for your answer"),
         Screen("thinking", f"{at}/a/{agents['dan']}", "thinking", _presses("v")),
         Screen("conversation", f"{at}/a/{agents['coordinator']}", "0.31", _presses("v")),
+        Screen("editing", f"{done}/a/{catalogue['id']}", "Editing your message", _edit_message),
         Screen("inbox", f"{desk.origin}/inbox", "Latest"),
         Screen("inbox-question", f"{desk.origin}/inbox/{items['question']}", "Used ones too"),
         Screen("inbox-approval", f"{desk.origin}/inbox/{items['approval']}", "Approve"),
@@ -146,6 +211,7 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("board-detail", f"{at}/board?node={nvidia['id']}", "Requested by", _picture),
         Screen("files", f"{at}/files", "agents"),
         Screen("results", f"{done}/results", "delivered"),
+        Screen("share-off", f"{done}/results", "over https only", _clicks("Share")),
         Screen("files-report", f"{done}/files/{published}/report.md", "What would change this"),
         Screen("files-table", f"{done}/files/{published}/bench/results.csv", "Gaudi 3"),
         Screen("memory", f"{at}/memory?tab=memories", "socket"),
@@ -153,21 +219,27 @@ async def screens(desk: Desk, team: dict[str, Any]) -> list[Screen]:
         Screen("changes", f"{at}/memory?tab=changes", "Likes figures"),
         Screen("notes", f"{watch}/memory/memory/prices.md", "$8,900"),
         Screen("triggers", f"{watch}/triggers", "Look at the prices", _count_triggers),
+        Screen("trigger-edit", f"{watch}/triggers", "Edit the trigger", _clicks("Edit")),
         Screen("cost", f"{at}/cost", "Breakdown"),
+        Screen("cost-table", f"{at}/cost", "Day (UTC)", _tabulate_cost),
         Screen("timeline", f"{at}/timeline", "Thinking"),
         Screen("timeline-table", f"{at}/timeline?as=table", "Cost so far"),
         Screen("replay", f"{at}/timeline?view=replay", "Now", _picture),
         Screen("event-log", f"{at}/timeline?view=log", "Model replied"),
         Screen("threads", f"{at}/threads", "NVIDIA"),
-        Screen("thread", f"{at}/threads/{nvidia['thread_id']}", "I begin with"),
+        Screen("thread", thread, "I begin with"),
+        Screen("window", thread, "Instructions", _explain_window),
         Screen("settings", f"{desk.origin}/settings", "Theme"),
+        Screen("device-off", f"{desk.origin}/settings", "cannot reach", _clicks("Show the code")),
         Screen("models", f"{desk.origin}/models", "Default model"),
         Screen("operations", f"{desk.origin}/operations", "Emergency stop"),
         Screen("operations-audit", f"{desk.origin}/operations?section=audit", "newest first"),
+        *_connections(desk),
         Screen("setup", f"{desk.origin}/setup", "On this machine"),
         Screen("not-here", f"{desk.origin}/nowhere", "There is nothing at this address"),
         Screen("palette", f"{at}/a/{agents['bob']}", "Inbox", _palette),
         Screen("home", f"{desk.origin}/", "Spent today"),
         Screen("new-team", f"{at}/a/{agents['bob']}", "Type “open”", _new_team_with_options),
+        Screen("duplicate", f"{at}/a/{agents['bob']}", "Get to work", _duplicate_team),
         Screen("keys", f"{at}/a/{agents['bob']}", "Jump to anything", _presses("?")),
     ]

@@ -235,6 +235,18 @@ LIKE_ANOTHER = frozenset(
         "board",  # tests/web_ui/test_board.py
         "inbox",  # these two: tests/web_ui/test_inbox_bulk.py
         "digest",
+        "connections",  # these five: tests/web_ui/test_connections.py
+        "mcp-form",
+        "mcp-consent",
+        "own-tool-form",
+        "channel-form",
+        "share-off",  # these two: tests/web_ui/test_sharing.py
+        "device-off",
+        "cost-table",  # these two: tests/web_ui/test_costs.py
+        "window",
+        "editing",  # tests/web_ui/test_editing.py
+        "trigger-edit",  # tests/web_ui/test_triggers.py
+        "duplicate",  # tests/web_ui/test_team_settings.py
         "inbox-way-out",  # these four: on a phone
         "insights",
         "files-table",

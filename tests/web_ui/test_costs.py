@@ -15,6 +15,12 @@ from tests.web_ui.test_accessibility import THEMES, axe_violations
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+DRAWN = """(day) => {
+  const heightOf = (one) => one.getBoundingClientRect().height;
+  const drawn = [...day.firstElementChild.children].map(heightOf);
+  return drawn.reduce((all, one) => all + one) / heightOf(day);
+}"""
+"""How much of the height of the chart the parts of a day fill."""
 MODELS = ("openai/gpt-5", "openai/gpt-5-mini", "anthropic/claude-sonnet-4-5")
 
 
@@ -37,7 +43,7 @@ async def test_costs_stand_by_day_as_bars_and_as_a_table_and_a_thread_says_what_
                     calls=3, lost=0,
                     team_id=team["id"] if at < 2 else other["id"], input_tokens=900,
                     output_tokens=100, cached_tokens=0, cache_write_tokens=0, thinking_tokens=0,
-                    usd=1.0 + at + n / 4, unpriced=0, estimated=0,
+                    usd=0.01 * (1.0 + at + n / 4), unpriced=0, estimated=0,
                     outermost_id=NodeId(f"node_{n}_{at}"),
                 )  # fmt: skip
                 SPEND.insert(tx, spent)
@@ -46,6 +52,8 @@ async def test_costs_stand_by_day_as_bars_and_as_a_table_and_a_thread_says_what_
     await desk.go(f"/t/{team['id']}/cost")
     days = page.get_by_role("list", name="Cost by day").get_by_role("listitem")
     await expect(days).to_have_count(12)
+    # The dearest day, the earliest one, is as high as the scale, also when it cost only cents.
+    assert await days.first.evaluate(DRAWN) > 0.97
     parts = page.get_by_role("list", name="Parts").get_by_role("listitem")
     await expect(parts).to_have_count(2)
     await expect(parts.first).to_contain_text("openai/gpt-5-mini")

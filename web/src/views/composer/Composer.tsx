@@ -27,6 +27,7 @@ const SecretForm = lazyChunk(() => import("@/views/composer/SecretForm"));
 const EditingChip = lazyChunk(() => import("@/views/composer/EditingChip"));
 const NO_FILES: Attachment[] = [];
 export const ACTS_HINT = "What a reply did stands under it. Without such a line it did nothing.";
+const KEYS = [["⏎", "send"], ["⇧ ⏎", "new line"], ["?", "all keys"], ["@", "member"], ["#", "task or file"]] as const;
 
 /** Return the hint below the text field: when the agent answers. */
 function replyHint(agent: Agent, leadsWork: boolean, isStopped: boolean): string {
@@ -278,8 +279,16 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
           <SecretForm marked={text.slice(marked.start, marked.end)} onKept={writeName} onClose={() => setMarked(null)} />
         </Suspense>
       )}
-      <div className="flex h-5 items-center justify-end gap-1.5 overflow-hidden pt-1 text-2xs whitespace-nowrap text-ink-3 max-md:hidden pointer-coarse:hidden">
-        <span className="mr-auto min-w-0 truncate">{ACTS_HINT}</span> <Kbd>⏎</Kbd> send <Kbd className="ml-2">⇧ ⏎</Kbd> new line <Kbd className="ml-2">@</Kbd> member <Kbd className="ml-2">#</Kbd> task or file <Kbd className="ml-2">?</Kbd> all keys
+      <div className="flex h-5 gap-4 overflow-hidden pt-1 text-2xs whitespace-nowrap text-ink-3 max-md:hidden pointer-coarse:hidden">
+        <span className="mr-auto">{ACTS_HINT}</span>
+        {/* A key without room goes to a second line, which is cut off. */}
+        <span className="flex min-w-0 flex-1 flex-wrap justify-end gap-3">
+          {KEYS.map(([key, what]) => (
+            <span key={key}>
+              <Kbd>{key}</Kbd> {what}
+            </span>
+          ))}
+        </span>
       </div>
       <p className="hidden pt-1 text-center text-2xs text-ink-3 pointer-coarse:block">Tap the arrow to send · @ names a member, # a task or file · {ACTS_HINT}</p>
     </div>

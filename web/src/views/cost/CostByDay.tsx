@@ -30,7 +30,7 @@ export function CostByDay({ team }: { team: string }) {
   });
   return (
     <section aria-labelledby="cost-days">
-      <div className="mb-3 flex flex-wrap items-center gap-x-3 gap-y-2">
+      <div className="mb-3 flex flex-wrap items-center gap-x-6 gap-y-2">
         <h2 id="cost-days" className="text-md font-semibold">
           By day
         </h2>
@@ -66,7 +66,7 @@ function Days({ measure, series, days }: ReturnType<typeof costDays>) {
             {days.map(({ day, total, calls, values }) => (
               <li key={day} className="flex h-full max-w-12 min-w-0 flex-1 items-end" title={[`${dayName(day)} · ${value(total)} · ${plural(calls, "call")}`, ...parts(values)].join("\n")}>
                 <span className="flex w-full flex-col-reverse gap-px overflow-hidden rounded-t-[2px]" style={{ height: highest > 0 ? `${Math.max(total > 0 ? 2 : 0, (100 * total) / highest)}%` : 0 }} aria-hidden>
-                  {values.map((part, at) => part > 0 && <span key={at} className={SHADES[at]} style={{ flexGrow: part, flexBasis: 0 }} />)}
+                  {values.map((part, at) => part > 0 && <span key={at} className={SHADES[at]} style={{ flex: `${(100 * part) / total} 0 0` }} />)}
                 </span>
                 <span className="sr-only">
                   {dayName(day)}: {value(total)}. {parts(values).join(", ")}

@@ -36,7 +36,7 @@ export default function Home() {
   const teams = overview.data;
   return (
     <>
-      <Header lead={<SidebarButton />} title={isWelcome ? "Welcome" : "Home"} />
+      <Header lead={<SidebarButton />} title={isWelcome ? "Welcome" : "Start"} />
       <div className="scroll min-h-0 flex-1">
         {isWelcome === undefined ? (
           overview.isError ? <ErrorPanel title="Your teams could not be loaded" detail={errorMessage(overview.error)} onRetry={() => void overview.refetch()} /> : <Loading label="Loading your teams" />

@@ -21,7 +21,7 @@ interface FieldOf {
   /** Of a secret, the field holds the name alone. */
   is?: "secret" | "port" | "security" | "list";
 }
-const SECRET = "Its name; the secret itself is entered in a form of its own.";
+const SECRET = "Write only the name of the secret here; the secret itself is entered in a form of its own.";
 const FIELDS: Partial<Record<Key, FieldOf>> = {
   token_secret: { label: "Secret with the bot's token", hint: `BotFather in Telegram makes a bot and gives you its token. ${SECRET}`, placeholder: "telegram_token", is: "secret" },
   api_url: { label: "Bot API server", hint: "Empty: that of Telegram.", placeholder: "https://api.telegram.org" },

@@ -65,7 +65,7 @@ function Storage({ storage }: { storage: Operations["storage"] }) {
   const now = useNow(60_000);
   const backup = storage.last_backup;
   return (
-    <Section title="Storage" description={<span dir="ltr" className="break-all">{storage.home}</span>}>
+    <Section title="Storage" description={<span dir="ltr" className="literal">{storage.home}</span>}>
       <dl className="flex divide-x divide-line max-sm:grid max-sm:grid-cols-2 max-sm:divide-x-0">
         <Figure name="Free disk space" value={fileSize(storage.free_bytes)} />
         <Figure name="Database" value={fileSize(storage.database_bytes)} note={storage.database === "sqlite" ? "SQLite" : "PostgreSQL"} />
