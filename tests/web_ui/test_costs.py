@@ -37,7 +37,7 @@ async def test_costs_stand_by_day_as_bars_and_as_a_table_and_a_thread_says_what_
                     calls=3, lost=0,
                     team_id=team["id"] if at < 2 else other["id"], input_tokens=900,
                     output_tokens=100, cached_tokens=0, cache_write_tokens=0, thinking_tokens=0,
-                    usd=1.0 + at + n / 4, unpriced=0, estimated=0,
+                    usd=(1.0 + at + n / 4) / 100, unpriced=0, estimated=0,
                     outermost_id=NodeId(f"node_{n}_{at}"),
                 )  # fmt: skip
                 SPEND.insert(tx, spent)
@@ -46,6 +46,10 @@ async def test_costs_stand_by_day_as_bars_and_as_a_table_and_a_thread_says_what_
     await desk.go(f"/t/{team['id']}/cost")
     days = page.get_by_role("list", name="Cost by day").get_by_role("listitem")
     await expect(days).to_have_count(12)
+    # The parts of a day fill its bar, also where a day costs less than a dollar.
+    bar = days.last.locator("> span").first
+    unfilled = "bar => bar.clientHeight - [...bar.children].reduce((h, p) => h + p.clientHeight, 0)"
+    assert await bar.evaluate(unfilled) <= 2
     parts = page.get_by_role("list", name="Parts").get_by_role("listitem")
     await expect(parts).to_have_count(2)
     await expect(parts.first).to_contain_text("openai/gpt-5-mini")

@@ -66,7 +66,7 @@ function Days({ measure, series, days }: ReturnType<typeof costDays>) {
             {days.map(({ day, total, calls, values }) => (
               <li key={day} className="flex h-full max-w-12 min-w-0 flex-1 items-end" title={[`${dayName(day)} · ${value(total)} · ${plural(calls, "call")}`, ...parts(values)].join("\n")}>
                 <span className="flex w-full flex-col-reverse gap-px overflow-hidden rounded-t-[2px]" style={{ height: highest > 0 ? `${Math.max(total > 0 ? 2 : 0, (100 * total) / highest)}%` : 0 }} aria-hidden>
-                  {values.map((part, at) => part > 0 && <span key={at} className={SHADES[at]} style={{ flexGrow: part, flexBasis: 0 }} />)}
+                  {values.map((part, at) => part > 0 && <span key={at} className={SHADES[at]} style={{ flexGrow: part / total, flexBasis: 0 }} />)}
                 </span>
                 <span className="sr-only">
                   {dayName(day)}: {value(total)}. {parts(values).join(", ")}
