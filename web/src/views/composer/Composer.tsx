@@ -278,7 +278,7 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
           <SecretForm marked={text.slice(marked.start, marked.end)} onKept={writeName} onClose={() => setMarked(null)} />
         </Suspense>
       )}
-      <div className="flex h-5 items-center justify-end gap-1.5 overflow-hidden pt-1 text-2xs whitespace-nowrap text-ink-3 max-md:hidden pointer-coarse:hidden">
+      <div className="flex h-[22px] items-center justify-end gap-1.5 overflow-hidden pt-1 text-2xs whitespace-nowrap text-ink-3 max-md:hidden pointer-coarse:hidden">
         <span className="mr-auto min-w-0 truncate">{ACTS_HINT}</span> <Kbd>⏎</Kbd> send <Kbd className="ml-2">⇧ ⏎</Kbd> new line <Kbd className="ml-2">@</Kbd> member <Kbd className="ml-2">#</Kbd> task or file <Kbd className="ml-2">?</Kbd> all keys
       </div>
       <p className="hidden pt-1 text-center text-2xs text-ink-3 pointer-coarse:block">Tap the arrow to send · @ names a member, # a task or file · {ACTS_HINT}</p>
