@@ -381,7 +381,7 @@ class ConnectionPool:
         except ConnectionRefusedError as error:
             raise ConnectionFailed("the connection was refused", is_unsent=True) from error
         except socket.gaierror as error:
-            raise ConnectionFailed(error.strerror, is_unsent=True) from error
+            raise ConnectionFailed(error.strerror or str(error), is_unsent=True) from error
         except OSError as error:
             raise ConnectionFailed(str(error) or type(error).__name__, is_unsent=True) from error
         return connection
