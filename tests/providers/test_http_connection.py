@@ -328,3 +328,9 @@ async def test_a_failed_connection_names_the_error() -> None:
     pool = ConnectionPool()
     with pytest.raises(ConnectionFailed, match=r"^the connection was refused$"):
         await pool.acquire(parse_url("http://127.0.0.1:1/")[0])
+
+
+async def test_an_unknown_host_is_named_in_words_without_the_number_of_the_error() -> None:
+    pool = ConnectionPool()
+    with pytest.raises(ConnectionFailed, match=r"^[^\[\]]+$"):
+        await pool.acquire(parse_url("http://nowhere.invalid/")[0])

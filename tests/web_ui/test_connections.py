@@ -300,6 +300,12 @@ async def test_a_channel_is_added_with_a_secret_paired_tested_and_removed(
 
         await channels.get_by_role("button", name="Add a channel").click()
         await dialog.get_by_label("Name", exact=True).fill("phone")
+        # The token itself, pasted where its name belongs, is sent nowhere.
+        named = dialog.get_by_role("textbox", name="Secret with the bot's token")
+        await named.fill(TOKEN)
+        await dialog.get_by_role("button", name="Continue").click()
+        assert await named.evaluate("field => field.validity.patternMismatch")
+        await expect(dialog).not_to_contain_text("There is no secret")
         await dialog.get_by_role("button", name="Enter a secret: Secret with the bot").click()
         await secret.get_by_label("Name").fill("bot")
         await secret.get_by_label("Secret", exact=True).fill(TOKEN)

@@ -3,7 +3,10 @@
 import pytest
 from playwright.async_api import Page, expect
 
-from agiraph.core.domain.ids import TeamId
+from agiraph.core.domain.ids import NodeId, StageId, TeamId, new_id
+from agiraph.core.domain.stages import Stage, StageStatus
+from agiraph.core.store.stages import STAGES
+from agiraph.core.store.tx import Tx
 from agiraph.testing import World, call, says
 from agiraph.testing.model_server import Seen, Step
 from tests.scenarios.thread_queries import agent_name, reply_count
@@ -126,3 +129,26 @@ async def test_work_of_a_paused_team_does_not_start_soon(visit: Visit) -> None:
     cards = page.get_by_role("region", name="Work in progress")
     await expect(cards).to_contain_text("waits: the team is paused")
     await expect(cards).not_to_contain_text("starts soon")
+
+
+async def test_the_plan_says_in_words_how_a_stage_ended(visit: Visit) -> None:
+    desk = await visit([says("I wait.")], path=EMPTY)
+    team = await desk.found("Compare the pumps", start=False)
+    assert desk.world is not None
+    ends: dict[StageStatus, str] = {"met": "Done", "broken": "Not completed"}
+
+    def end(tx: Tx) -> None:
+        for status in ends:
+            stage = Stage(
+                id=StageId(new_id("stage")), team_id=TeamId(team["id"]), name=f"the {status}",
+                node_id=NodeId("node_of_the_goal"), created_at=tx.now, status=status,
+                ended_at=tx.now,
+            )  # fmt: skip
+            STAGES.insert(tx, stage)
+
+    await desk.world.store.write(end)
+    await desk.go(f"/t/{team['id']}/a/{team['coordinator_id']}")
+    plan = desk.page.locator("section", has=desk.page.get_by_role("heading", name="Plan"))
+    await expect(plan.get_by_role("listitem")).to_have_text(
+        [f"The {status}{words}" for status, words in ends.items()]
+    )

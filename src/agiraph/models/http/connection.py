@@ -5,6 +5,7 @@ the request itself in our benchmark (`bench/wires.py`), and more with hundreds o
 """
 
 import asyncio
+import socket
 import ssl
 from collections import defaultdict
 from collections.abc import Sequence
@@ -379,6 +380,8 @@ class ConnectionPool:
             raise ConnectionFailed(reason, is_unsent=True) from error
         except ConnectionRefusedError as error:
             raise ConnectionFailed("the connection was refused", is_unsent=True) from error
+        except socket.gaierror as error:
+            raise ConnectionFailed(error.strerror or str(error), is_unsent=True) from error
         except OSError as error:
             raise ConnectionFailed(str(error) or type(error).__name__, is_unsent=True) from error
         return connection

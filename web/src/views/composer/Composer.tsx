@@ -279,7 +279,7 @@ export function Composer({ team, agent, isCoordinator, agents, stop }: { team: T
           <SecretForm marked={text.slice(marked.start, marked.end)} onKept={writeName} onClose={() => setMarked(null)} />
         </Suspense>
       )}
-      <div className="flex h-5 gap-4 overflow-hidden pt-1 text-2xs whitespace-nowrap text-ink-3 max-md:hidden pointer-coarse:hidden">
+      <div className="flex h-[22px] gap-4 overflow-hidden pt-1 text-2xs whitespace-nowrap text-ink-3 max-md:hidden pointer-coarse:hidden">
         <span className="mr-auto">{ACTS_HINT}</span>
         {/* A key without room goes to a second line, which is cut off. */}
         <span className="flex min-w-0 flex-1 flex-wrap justify-end gap-3">

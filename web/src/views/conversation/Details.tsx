@@ -145,15 +145,17 @@ function NodeItem({ node, team }: { node: WorkNode; team: Team }) {
   );
 }
 
+const STAGE_ENDS: Record<Schemas["StageView"]["status"], string> = { running: "Running", met: "Done", broken: "Not completed", timed_out: "Ran out of time", reconvened: "Reviewed" };
+
 function StageItem({ stage, nodes }: { stage: Schemas["StageView"]; nodes: WorkNode[] }) {
   const own = nodes.filter((node) => stage.nodes.includes(node.id));
   const done = own.filter((node) => !UNFINISHED.has(node.status)).length;
   const isOver = stage.ended_at !== null;
   return (
     <li className="relative pb-4 pl-4 last:pb-0">
-      <span aria-hidden className={`absolute top-1 -left-[6px] size-[11px] rounded-full border-2 bg-canvas ${isOver ? "border-done-dot bg-done-dot" : "border-work-dot"}`} />
+      <span aria-hidden className={`absolute top-1 -left-[6px] size-[11px] rounded-full border-2 bg-canvas ${!isOver ? "border-work-dot" : stage.status === "met" || stage.status === "reconvened" ? "border-done-dot bg-done-dot" : "border-ink-3 bg-ink-3"}`} />
       <p dir="auto" className="text-sm leading-5 font-medium">{capitalize(stage.name)}</p>
-      <p className="mb-1 text-xs text-ink-3">{isOver ? stage.status : `${done} of ${own.length} done`}</p>
+      <p className="mb-1 text-xs text-ink-3">{isOver ? STAGE_ENDS[stage.status] : `${done} of ${own.length} done`}</p>
       {!isOver && <Meter value={done} max={own.length} tone="work" label={`Stage ${stage.name}`} />}
     </li>
   );

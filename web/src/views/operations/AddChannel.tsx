@@ -21,7 +21,9 @@ interface FieldOf {
   /** Of a secret, the field holds the name alone. */
   is?: "secret" | "port" | "security" | "list";
 }
-const SECRET = "Write only the name of the secret here; the secret itself is entered in a form of its own.";
+/** The form of a secret's name: whoever pastes the secret itself is told so, and it is sent nowhere. */
+const SECRET_NAME = { pattern: "[A-Za-z][\\w\\-]{0,63}", title: "The name of a secret: letters, digits, - and _. Enter it… takes the secret itself." };
+const SECRET = "Write a name for the secret here; “Enter it…” takes the secret itself.";
 const FIELDS: Partial<Record<Key, FieldOf>> = {
   token_secret: { label: "Secret with the bot's token", hint: `BotFather in Telegram makes a bot and gives you its token. ${SECRET}`, placeholder: "telegram_token", is: "secret" },
   api_url: { label: "Bot API server", hint: "Empty: that of Telegram.", placeholder: "https://api.telegram.org" },
@@ -130,7 +132,7 @@ export default function AddChannel({ onAdded, onClose }: { onAdded: (name: strin
                   <Select id={id} value={value} onChange={(next) => put(key, next)} options={SECURITIES} />
                 ) : (
                   <div className="flex items-center gap-2">
-                    <Input id={id} aria-describedby={hintId} dir="ltr" type={is === "port" ? "number" : "text"} {...(is === "port" ? { min: 1, max: 65535 } : {})} value={value} onChange={(event) => put(key, event.target.value)} spellCheck={false} autoCapitalize="none" autoComplete="off" placeholder={placeholder} className="min-w-0 flex-1" />
+                    <Input id={id} aria-describedby={hintId} dir="ltr" type={is === "port" ? "number" : "text"} {...(is === "port" ? { min: 1, max: 65535 } : {})} {...(is === "secret" ? SECRET_NAME : {})} value={value} onChange={(event) => put(key, event.target.value)} spellCheck={false} autoCapitalize="none" autoComplete="off" placeholder={placeholder} className="min-w-0 flex-1" />
                     {is === "secret" && (
                       <Button size="sm" aria-label={`Enter a secret: ${label}`} onClick={() => setKeeping(key)}>
                         Enter it…
