@@ -123,9 +123,9 @@ describe("layout", () => {
         for (let c = 0; c < 6; c++) nodes.push(node(`n${a}${b}${c}`, `n${a}${b}`.padEnd(4, "x")));
       }
     }
-    const begun = performance.now();
+    const begun = process.cpuUsage();
     const layout = layoutTree(nodes, stages);
-    expect(performance.now() - begun).toBeLessThan(500);
+    expect(process.cpuUsage(begun).user / 1000).toBeLessThan(500);
     expect(layout.positions.size).toBe(301);
     expect(overlaps(layout)).toEqual([]);
     expect(Math.max(...[...layout.positions.values()].map(({ x }) => x + CARD.width))).toBeLessThanOrEqual(layout.width);
