@@ -1,1 +1,0 @@
-export{t as default}from"./BudgetForm-DuD8TsE_.js";

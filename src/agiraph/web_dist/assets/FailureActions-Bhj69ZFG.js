@@ -1,1 +1,0 @@
-export{t as ChangeModel,n as EnterKey,i as WorkFiles,r as default}from"./FailureActions-CSNeeyVa.js";

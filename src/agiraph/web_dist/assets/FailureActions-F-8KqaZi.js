@@ -1,0 +1,1 @@
+export{t as ChangeModel,n as EnterKey,i as WorkFiles,r as default}from"./FailureActions-BUBNSEFH.js";

@@ -1,1 +1,0 @@
-export{t as default}from"./Graph-DwiyxUo1.js";

@@ -1,0 +1,1 @@
+export{t as HTML_PLUGINS,r as components,n as default,i as isQuick,a as safeUrl,o as splitBlocks}from"./MarkdownBody-C0bsZ5YD.js";

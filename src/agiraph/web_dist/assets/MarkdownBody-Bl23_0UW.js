@@ -1,1 +1,0 @@
-export{t as HTML_PLUGINS,r as components,n as default,i as isQuick,a as safeUrl,o as splitBlocks}from"./MarkdownBody-BxvMcPr_.js";

@@ -1,1 +1,0 @@
-export{t as WindowLine,n as default,r as windowText}from"./WindowUse-BVhWSxmw.js";

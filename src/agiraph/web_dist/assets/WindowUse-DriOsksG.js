@@ -1,0 +1,1 @@
+export{t as WindowLine,n as default,r as windowText}from"./WindowUse-B5ONj7zZ.js";

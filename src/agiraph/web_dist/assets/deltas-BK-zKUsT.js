@@ -1,1 +1,0 @@
-export{t as changedItems,n as knownRows,r as placeRows,i as refreshChanged,a as refreshCounts,o as refreshItems,s as refreshTeams,c as withRows}from"./deltas-C8HW4jFi.js";

@@ -1,1 +1,0 @@
-export{t as catchUp,n as invalidateFor,r as keysToInvalidate,i as paused}from"./invalidation-DhKY-pZ5.js";

@@ -1,0 +1,1 @@
+export{t as catchUp,n as invalidateFor,r as keysToInvalidate,i as paused}from"./invalidation-npOnRiga.js";
