@@ -14,7 +14,7 @@ GROWTH = 3.2
 """The most by which the time grows for a text of twice the length: 2 is linear, 4 quadratic."""
 PUT_TOGETHER = {
     "api/routes/models.py: if re.fullmatch(form, key):": "forms of keys, from our own list",
-    'features/mcp/commands.py: made = re.sub(rf"{begin}.*?(?=^[ \\t]*\\[|\\Z)", "", text, '
+    'core/home/settings_file.py: made = re.sub(rf"{begin}.*?(?=^[ \\t]*\\[|\\Z)", "", text, '
     "flags=re.MULTILINE | re.DOTALL)": "the person's own settings",
     "late_patterns.py: return re.compile(self._source, self._flags)": (
         "patterns of other modules' constants, which are timed"
@@ -40,6 +40,8 @@ PUT_TOGETHER = {
     'web/reading_hosts.py: return re.match(f"/{pattern}", path) is not None if slash else True': (
         "the person's own settings"
     ),
+    "secret_variables.py: found = {name for pair in re.findall(_VARIABLES, text) for name in pair "
+    "if name}": "the person's own settings",
 }
 """Patterns that are made when the code runs, each with the reason why no stranger makes it slow."""
 NOT_OF_STRANGERS = {

@@ -12,8 +12,18 @@ from agiraph.core.domain.work import Extension
 from tests.api.document import document
 from tests.api.serving import TOKEN, Served
 
-ELSEWHERE: set[tuple[str, str]] = set()
-"""Operations that programs do not need."""
+ELSEWHERE: set[tuple[str, str]] = {
+    ("DELETE", "/api/channels/{channel}"),
+    ("DELETE", "/api/mcp-servers/{name}"),
+    ("POST", "/api/channels"),
+    ("POST", "/api/channels/draft"),
+    ("POST", "/api/channels/{channel}/test"),
+    ("POST", "/api/extensions/files"),
+    ("POST", "/api/mcp-servers"),
+    ("POST", "/api/mcp-servers/draft"),
+    ("POST", "/api/mcp-servers/{name}/sign-in"),
+}
+"""Operations that programs do not need: a person reads in the web UI what they agree to."""
 
 
 @pytest.mark.slow

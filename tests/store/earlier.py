@@ -25,6 +25,7 @@ ADDED: dict[int, tuple[str, ...]] = {
     44: ("messages.doubts",),
     45: ("nodes.canceller_id", "nodes.cancel_asked_at"),
     46: ("messages.edits", "messages.edited_by"),
+    48: ("passes.link_id",),
     49: ("spend.outermost_id",),
 }
 """The columns that each migration adds."""
@@ -56,6 +57,7 @@ OTHERWISE: dict[int, tuple[str, ...]] = {
     ),
     44: ("update nodes set doubts = nullif(doubts, '[]')",),
     46: ("drop index messages_edits",),
+    48: ("drop table shares", "drop index passes_of_link"),
     49: (
         "drop index spend_outermost",
         "drop index spend_of_team",

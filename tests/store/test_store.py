@@ -494,6 +494,7 @@ TABLES = [
         "received",
         "research_jobs",
         "research_pages",
+        "shares",
         "spend",
         "stages",
         "teams",

@@ -29,8 +29,9 @@ STORED = Path(__file__).with_name("schema_35.tar.xz")
 Changed = Mapping[str, tuple[frozenset[str], str]]
 CHANGED: Changed = {
     "cost": (
-        frozenset({"budget"}),
-        "without a server, the cost of a team comes with what is left of its limits now",
+        frozenset({"budget", "outermost_id"}),
+        "without a server, the cost of a team comes with what is left of its limits now, and each "
+        "cost names who paid for it in the end",
     ),
     "board.jsonl": (
         frozenset(

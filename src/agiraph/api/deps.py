@@ -393,8 +393,6 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\dT")
 Moment = Annotated[AwareDatetime, BeforeValidator(_only_iso)]
 """A time with a zone, as ISO 8601 writes it."""
 After = Annotated[str, Query(description="The last id of the previous page.", max_length=200)]
-ShortId = Annotated[str, Field(max_length=40, pattern="^[0-9A-Za-z_]*$")]
-"""An id in a list of many, which must fit into an address."""
 Limit = Annotated[int, Query(ge=1, le=500, description="The most entries to return.")]
 
 

@@ -13023,10 +13023,10 @@ export interface operations {
     get_overview: {
         parameters: {
             query?: {
-                /** @description Only teams with these ids. */
-                team?: string[];
                 /** @description List the archived teams instead. */
                 archived?: boolean;
+                /** @description Only teams with these ids. */
+                team?: string[] | null;
             };
             header?: never;
             path?: never;
@@ -15268,8 +15268,6 @@ export interface operations {
     list_rows: {
         parameters: {
             query?: {
-                /** @description Only these items, in any box; then nothing else counts. */
-                item?: string[];
                 /** @description The cursor of the previous page. */
                 after?: string;
                 /** @description The most entries to return. */
@@ -15278,6 +15276,8 @@ export interface operations {
                 open?: boolean;
                 /** @description Only items that came after the one with this id. */
                 newer_than?: string;
+                /** @description Only these items, in any box; then nothing else counts. */
+                item?: string[] | null;
                 /** @description What is in sight, snoozed or archived. */
                 box?: "inbox" | "snoozed" | "archived";
                 /** @description Only items of this team. */

@@ -24,7 +24,6 @@ from agiraph.api.deps import (
     PersonDep,
     Query,
     SaidByDep,
-    ShortId,
     check_owner,
 )
 from agiraph.api.presenters import (
@@ -226,14 +225,6 @@ def list_rows(
     tx: Tx,
     person: PersonDep,
     place: Annotated[Place, Depends(_place)],
-    item: Annotated[
-        list[ShortId],
-        Query(
-            default_factory=list,
-            max_length=filing.MOST_ITEMS,
-            description="Only these items, in any box; then nothing else counts.",
-        ),
-    ],
     after: Annotated[
         str, Query(max_length=200, description="The cursor of the previous page.")
     ] = "",
@@ -242,6 +233,13 @@ def list_rows(
     newer_than: Annotated[
         str, Query(max_length=200, description="Only items that came after the one with this id.")
     ] = "",
+    item: Annotated[
+        list[str] | None,
+        Query(
+            max_length=filing.MOST_ITEMS,
+            description="Only these items, in any box; then nothing else counts.",
+        ),
+    ] = None,
 ) -> InboxRows:
     """List the inbox in short rows, in the order of `GET /inbox`, with the counts of all of it.
 

@@ -20,7 +20,6 @@ from agiraph.api.deps import (
     PersonDep,
     Query,
     SaidByDep,
-    ShortId,
     check_owner,
 )
 from agiraph.api.presenters import team_view, team_views
@@ -346,11 +345,10 @@ async def delete_team(
 def get_overview(
     tx: Tx,
     person: PersonDep,
-    team: Annotated[
-        list[ShortId],
-        Query(default_factory=list, max_length=1000, description="Only teams with these ids."),
-    ],
     archived: Annotated[bool, Query(description="List the archived teams instead.")] = False,
+    team: Annotated[
+        list[str] | None, Query(max_length=1000, description="Only teams with these ids.")
+    ] = None,
 ) -> list[TeamOverview]:
     """List all teams with their members, newest activity first: at most 1,000 teams."""
     return [
@@ -359,5 +357,5 @@ def get_overview(
             coordinator_id=team.members[0].id if team.members else None,
             members=[MemberOverview.of(each, status=each.doing) for each in team.members],
         )
-        for team in overview.read(tx, person, archived=archived, only=team)
+        for team in overview.read(tx, person, archived=archived, only=team or ())
     ]

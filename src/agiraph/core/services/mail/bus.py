@@ -337,7 +337,8 @@ def create_work(tx: Tx, agent: Agent, received: Sequence[Message]) -> None:
     if earlier is not None:
         leases.continue_thread(tx, earlier, node, giver=name_of(tx, received[0].sender))
     for message in received:
-        if message.attachments or is_person(message.sender):
+        # A nudge gets no reply that would say what work it began.
+        if message.attachments or message.kind == "nudge":
             MESSAGES.update(tx, message.id, node_id=node.id)
 
 
