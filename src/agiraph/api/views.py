@@ -72,7 +72,7 @@ V = TypeVar("V", bound=View)
 
 
 def of_domain(view: type[V]) -> type[V]:
-    """Let the API's schema describe fields of domain classes in this view by their docstrings."""
+    """Put the docstrings of a view's fields, if they are domain classes, into the API's schema."""
     # Once the class is made: pydantic would parse this file for docstrings of its own fields.
     view.model_config["use_attribute_docstrings"] = True
     return view

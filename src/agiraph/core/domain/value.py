@@ -38,7 +38,7 @@ def value(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """Make a class a value whose fields may also be given by their places."""
+    """Like `value`, but the constructor also takes the fields as positional arguments."""
     return _make(cls, frozen=False, hashes=True, slots=True, kw_only=False, eq=True, is_quick=True)
 
 

@@ -1,4 +1,4 @@
-"""Adding channels: one that a person names in the web UI is shown, tried and written down."""
+"""Adding channels: shows a person what a new channel would do, tries it, and saves its settings."""
 
 import hashlib
 from collections.abc import Mapping
